@@ -104,7 +104,8 @@ t.test("a token endpoint that never ends, is deep, compressed or silent fails in
     const client = { clientId: "id", clientSecret: "secret", login: "post", parameters: {} } as const;
     const settings = { ...client, authorize: base, token: `${base}/token`, scope: "" };
     const started = Date.now();
-    const token = accessToken(tools, { handle: "acme", credentialId: name }, { settings });
+    const account = { handle: "acme", credentialId: name };
+    const token = accessToken({ runtime: tools, account, settings });
     t.ok((await token.catch((error: unknown) => error)) instanceof Error, name);
     t.ok(Date.now() - started < 5500, `${name}: ${Date.now() - started} ms`);
   }

@@ -1,12 +1,12 @@
 import t, { type Test as TapTest } from "tap";
 import { accessToken, tokensIn } from "../core/engines/calendars/access-tokens.ts";
-import { callProvider } from "../core/engines/calendars/authorised-calls.ts";
+import { AccountApi } from "../core/engines/calendars/account-api.ts";
 import type { OAuthSettings } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { openRuntime } from "../core/open.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
-import { readEnv } from "../core/platform/env.ts";
-import type { CredentialRef, Runtime } from "../core/platform/runtime.ts";
+import { type Env, readEnv } from "../core/platform/env.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
@@ -56,11 +56,11 @@ async function begin(owner: Owner, kind: Kind): Promise<{ authorizeUrl: string; 
 const credentialsOf = async (owner: Owner) => (await owner.get(`${owned}/integrations`).expect(200)).body.credentials;
 
 /** One use of an account by a process. */
-function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
-  const holder: CredentialRef = { handle: "acme", credentialId };
-  const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
-  const url = new URL(kinds[kind].path, settings.token).href;
-  return callProvider(runtime, { holder, settings }, { url }).then(({ status }) => status);
+async function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
+  const settings = providers[kind]?.oauth as (env: Env) => OAuthSettings;
+  const base = (env: Env) => new URL(settings(env).token).origin;
+  const calls = new AccountApi(runtime, { handle: "acme", credential: { credentialId } }, { settings, base });
+  return (await calls.send({ path: kinds[kind].path })).status;
 }
 
 /** The settings by which a second process of the same installation starts. */
@@ -241,8 +241,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     oauth.lasts = 3600;
     const settings = providers[kind]?.oauth?.(service.runtime.env) as OAuthSettings;
     await eventually(async () => {
-      const holder = { handle: "acme", credentialId };
-      await accessToken(service.runtime, holder, { settings });
+      await accessToken({ runtime: service.runtime, account: { handle: "acme", credentialId }, settings });
       return refreshes(oauth).length === 1;
     });
     t.equal(oauth.calls.length, 1, "no call was made with the old one");
@@ -254,8 +253,9 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     oauth.expire();
     const { runtime } = service;
     const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
-    const refused = await accessToken(runtime, { handle: "acme", credentialId }, { settings });
-    const token = await accessToken(runtime, { handle: "acme", credentialId }, { settings, refused });
+    const holder = { runtime, account: { handle: "acme", credentialId }, settings };
+    const refused = await accessToken(holder);
+    const token = await accessToken(holder, refused);
     const kept = secretOf(runtime, "acme", await readCredential(runtime, "acme", credentialId));
     t.match(tokensIn(kept), { accessToken: token, refreshToken: oauth.grants[0]?.refresh });
   });

@@ -7,16 +7,13 @@ import { keys } from "../../store/keys.ts";
 import { tryLock } from "../../store/lock.ts";
 import { isRedisAway } from "../../store/redis.ts";
 import { refreshGrant } from "./oauth.ts";
-import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
+import type { OAuthSettings, ProviderGrant, Tokens } from "./providers/provider.ts";
 
-/** The tokens of an account; its sealed secret contains them as JSON. */
-export interface Tokens {
-  accessToken: string;
-  refreshToken: string | null;
-  /** Real ms from which the access token is stale; null if it is valid until the provider rejects it. */
-  staleAt: number | null;
-  /** The provider has ended the grant: only a new connection helps. */
-  ended?: true;
+/** A connected account, and the settings to refresh its tokens with. */
+export interface TokenHolder {
+  runtime: Runtime;
+  account: CredentialRef;
+  settings: OAuthSettings;
 }
 
 /** Ms for which a refreshed token is written again and again if Redis is away. */
@@ -28,10 +25,10 @@ const REFRESH_WAIT_MS = 4_500;
 const unattendedOf = perConnection(() => new Set<Promise<unknown>>());
 
 /** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
-export function secretFor(grant: ProviderGrant): string {
-  if (grant.refreshToken === null)
+export function secretFor({ tokens }: ProviderGrant): string {
+  if (tokens.refreshToken === null)
     throw new Fail("oauth_exchange_failed", { detail: "The provider issued no refresh token." });
-  return JSON.stringify(tokensOf(grant, null));
+  return JSON.stringify(tokens);
 }
 
 /** Throws `oauth_exchange_failed` unless the owner granted one scope of each list. */
@@ -57,17 +54,13 @@ export function tokensIn(secret: string | null): Tokens {
  * refresh continues after its caller has left. `integration_revoked` if the grant has ended, which degrades the account;
  * `service_unavailable` after 4.5 s; `integration_not_found`.
  */
-export async function accessToken(
-  runtime: Runtime,
-  holder: CredentialRef,
-  { settings, refused }: { settings: OAuthSettings; refused?: string },
-): Promise<string> {
+export async function accessToken(holder: TokenHolder, refused?: string): Promise<string> {
   const until = Date.now() + REFRESH_WAIT_MS;
   for (;;) {
-    const usable = usableToken(await storedTokens(runtime, holder), refused);
+    const usable = usableToken(await storedTokens(holder), refused);
     if (usable !== undefined) return usable;
-    const fetched = await untilDeadline(runtime, refresh(runtime, holder, { settings, refused }), until);
-    if (fetched?.result !== undefined) return fetched.result;
+    const fetched = await untilDeadline(holder.runtime, refresh(holder, refused), until);
+    if (fetched !== undefined) return fetched;
     if (Date.now() >= until)
       throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is responding too slowly." });
     await sleep(50);
@@ -79,37 +72,12 @@ export async function settleRefreshes(redis: Redis): Promise<void> {
   await Promise.allSettled(unattendedOf(redis));
 }
 
-function refresh(
-  runtime: Runtime,
-  holder: CredentialRef,
-  { settings, refused }: { settings: OAuthSettings; refused: string | undefined },
-): Promise<{ result: string | undefined } | undefined> {
-  return tryLock(runtime.redis, keys.refreshLock(holder.handle, holder.credentialId), async () => {
-    // The previous refresh may have ended between our read and our lock.
-    const tokens = await storedTokens(runtime, holder);
-    return usableToken(tokens, refused) ?? fetchToken(runtime, holder, { settings, tokens });
-  });
-}
-
-/** The outcome of a refresh; undefined at the deadline, after which the refresh continues. */
-async function untilDeadline<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
-  const deadline = new AbortController();
-  const late = sleep(Math.max(0, until - Date.now()), "late" as const, { signal: deadline.signal }).catch(() => "late");
-  const first = await Promise.race([work, late]).finally(() => deadline.abort());
-  if (first !== "late") return first as T;
-  const running = unattendedOf(redis).add(work);
-  work
-    .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
-    .finally(() => running.delete(work));
-  return undefined;
-}
-
 /** The stored tokens; `integration_revoked` if the grant has ended. */
-async function storedTokens({ credentials }: Runtime, holder: CredentialRef): Promise<Tokens> {
-  const tokens = tokensIn(await credentials.secret(holder));
+async function storedTokens({ runtime: { credentials }, account }: TokenHolder): Promise<Tokens> {
+  const tokens = tokensIn(await credentials.secret(account));
   if (!tokens.ended) return tokens;
   const failure = new Fail("integration_revoked");
-  await credentials.updateHealth(holder, failure);
+  await credentials.updateHealth(account, failure);
   throw failure;
 }
 
@@ -119,47 +87,56 @@ function usableToken({ accessToken, staleAt }: Tokens, refused?: string): string
   return isFresh && accessToken !== refused ? accessToken : undefined;
 }
 
-async function fetchToken(
-  runtime: Runtime,
-  holder: CredentialRef,
-  { settings, tokens }: { settings: OAuthSettings; tokens: Tokens },
-): Promise<string | undefined> {
+/** The new access token; undefined if another refresh runs or the grant has ended. */
+async function refresh(holder: TokenHolder, refused: string | undefined): Promise<string | undefined> {
+  const { handle, credentialId } = holder.account;
+  const done = await tryLock(holder.runtime.redis, keys.refreshLock(handle, credentialId), async () => {
+    // The previous refresh may have ended between our read and our lock.
+    const tokens = await storedTokens(holder);
+    return usableToken(tokens, refused) ?? fetchToken(holder, tokens);
+  });
+  return done?.result;
+}
+
+/** The outcome of a refresh; undefined at the deadline, after which the refresh continues. */
+async function untilDeadline<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
+  const late = sleep(Math.max(0, until - Date.now()), "late" as const, { ref: false });
+  const first = await Promise.race([work, late]);
+  if (first !== "late") return first;
+  const running = unattendedOf(redis).add(work);
+  work
+    .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
+    .finally(() => running.delete(work));
+  return undefined;
+}
+
+async function fetchToken(holder: TokenHolder, tokens: Tokens): Promise<string | undefined> {
   const used = tokens.refreshToken;
   try {
     if (used === null) throw new Fail("integration_revoked");
-    const grant = await refreshGrant(runtime, settings, used);
-    return (await persist(runtime, holder, { used, next: tokensOf(grant, used) })).accessToken;
+    const { tokens: next } = await refreshGrant(holder.runtime, holder.settings, used);
+    // If the provider returns no refresh token, the old one remains valid.
+    return (await persist(holder, used, { ...next, refreshToken: next.refreshToken ?? used })).accessToken;
   } catch (error) {
     if (!(error instanceof Fail && error.code === "integration_revoked")) throw error;
-    await persist(runtime, holder, { used, next: { ...tokens, ended: true } });
+    await persist(holder, used, { ...tokens, ended: true });
     // The next read degrades the account, or finds the tokens of a faster process.
     return undefined;
   }
 }
 
 /** Replaces the tokens that a refresh started from. Newer tokens of another process stay. */
-async function persist(
-  runtime: Runtime,
-  holder: CredentialRef,
-  { used, next }: { used: string | null; next: Tokens },
-): Promise<Tokens> {
+async function persist({ runtime, account }: TokenHolder, used: string | null, next: Tokens): Promise<Tokens> {
   const until = Date.now() + PERSIST_TIMEOUT_MS;
   const change = (secret: string | null): string | null =>
     tokensIn(secret).refreshToken === used ? JSON.stringify(next) : null;
   for (;;) {
     try {
-      return tokensIn(await runtime.credentials.changeSecret(holder, change));
+      return tokensIn(await runtime.credentials.changeSecret(account, change));
     } catch (error) {
       // Giving up would lose a refresh token that is valid once.
       if (!isRedisAway(error) || Date.now() > until) throw error;
       await sleep(200);
     }
   }
-}
-
-/** If the provider returns no refresh token, the old one remains valid. */
-function tokensOf({ accessToken, refreshToken, expiresAt }: ProviderGrant, used: string | null): Tokens {
-  const margin = expiresAt === null ? 0 : Math.min(60_000, (expiresAt - Date.now()) / 10);
-  const staleAt = expiresAt === null ? null : Math.floor(expiresAt - margin);
-  return { accessToken, refreshToken: refreshToken ?? used, staleAt };
 }

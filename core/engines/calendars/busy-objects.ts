@@ -4,33 +4,27 @@ import type { BusyInterval } from "./recurrence.ts";
 
 /** Instances of one calendar beyond which its reading is abandoned. */
 export const MAX_INSTANCES = 50_000;
-/** Most pages of one listing: a provider that repeats empty pages would never end. */
-export const MAX_PAGES = 500;
-
-/** An instance of an event as a provider lists it: its object, and the time that it blocks, if any, in or outside the window. */
-export interface BusyInstance {
+/** An event as a provider lists it, with the time that it blocks, if any, in or outside the window. */
+export interface ListedEvent {
+  /** The event, or the series of an instance. */
   objectId: string;
+  /** A change of a series doesn't tell all changes of its instances. */
+  kind: "single" | "series" | "removed";
   taken: BusyInterval | undefined;
-}
-
-/** Changes of a calendar. A series is named alone, since its changes don't tell all changes of its instances. */
-export interface CalendarChanges {
-  /** Later changes come after it. */
-  mark: string | null;
-  single: BusyInstance[];
-  series: Set<string>;
-  removed: Set<string>;
-  /** A removed object can't be told: the calendar must be read whole. */
-  isUnclear?: boolean;
 }
 
 /** A calendar whose provider lists the changes since a mark, and the instances of events. */
 export interface MarkedCalendar {
   newMark(): Promise<string | null>;
-  /** Undefined if the provider has dropped the mark. */
-  changesSince(known: NonNullable<BusyQuestion["known"]>): Promise<CalendarChanges | undefined>;
+  /**
+   * The changes, and the mark that later changes come after; undefined if the provider has dropped the mark. `isUnclear` if a removed
+   * object can't be told, so that the calendar must be read whole.
+   */
+  changesSince(
+    known: NonNullable<BusyQuestion["known"]>,
+  ): Promise<{ mark: string | null; events: ListedEvent[]; isUnclear?: boolean } | undefined>;
   /** The instances in the window, of one series or of all events; none if the resource is gone. */
-  instances(series?: string): Promise<BusyInstance[]>;
+  instances(series?: string): Promise<ListedEvent[]>;
 }
 
 /** The busy time of a calendar: its changes, or everything if they can't be told. */
@@ -41,19 +35,23 @@ export async function readMarked(calendar: MarkedCalendar, question: BusyQuestio
     const mark = changes ? changes.mark : await calendar.newMark();
     return { mark, isWhole: true, changed: busyObjects(await calendar.instances(), question), removed: [] };
   }
-  const { mark, single, series, removed } = changes;
+  const idsOf = (kind: ListedEvent["kind"]): string[] =>
+    changes.events.filter((event) => event.kind === kind).map(({ objectId }) => objectId);
+  const [series, removed] = [new Set(idsOf("series")), new Set(idsOf("removed"))];
+  const there = changes.events.filter(({ kind, objectId }) => kind === "single" && !series.has(objectId));
   for (const id of series) {
     const instances = await calendar.instances(id);
     if (instances.length === 0) removed.add(id);
-    single.push(...instances);
+    else removed.delete(id);
+    there.push(...instances);
   }
-  return { mark, isWhole: false, changed: busyObjects(single, question), removed: [...removed] };
+  return { mark: changes.mark, isWhole: false, changed: busyObjects(there, question), removed: [...removed] };
 }
 
-/** Groups instances by their object. */
-function busyObjects(instances: BusyInstance[], { from, to }: BusyQuestion): BusyObject[] {
+/** Groups events by their object. */
+function busyObjects(events: ListedEvent[], { from, to }: BusyQuestion): BusyObject[] {
   const objects = new Map<string, BusyObject>();
-  for (const { objectId, taken } of instances) {
+  for (const { objectId, taken } of events) {
     const object = objects.get(objectId) ?? { objectId, tag: "", taken: [] };
     if (taken && taken.to > Math.max(taken.from, from) && taken.from < to) object.taken.push(taken);
     objects.set(objectId, object);

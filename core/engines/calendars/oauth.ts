@@ -113,15 +113,13 @@ export async function revokeGrant(
   settings: OAuthSettings,
   token: string,
 ): Promise<void> {
-  const { revoke, login } = settings;
-  if (revoke === undefined) return;
-  const headers = {
-    "content-type": "application/x-www-form-urlencoded",
-    ...(login === "basic" ? { authorization: basicOf(settings) } : {}),
-  };
-  const body = new URLSearchParams({ token }).toString();
-  const { status } = await outbound.request(revoke, { method: "POST", headers, body, trusted: true });
-  if (status !== 200) throw new Error(`The provider answered ${status} to a revocation.`);
+  if (settings.revoke === undefined) return;
+  const [server, client, login] = partiesOf(settings);
+  // Google expects the token alone.
+  const sent: oauth.ClientAuth = settings.login === "basic" ? login : () => undefined;
+  const revoking = { ...server, revocation_endpoint: settings.revoke };
+  const answer = await oauth.revocationRequest(revoking, client, sent, token, optionsOf(outbound, settings));
+  await oauth.processRevocationResponse(answer);
 }
 
 /** Token errors that only the owner can resolve; the last two are Microsoft's. */
@@ -132,26 +130,22 @@ function partiesOf(settings: OAuthSettings): [oauth.AuthorizationServer, oauth.C
   return [server, { client_id: settings.clientId }, loginOf(settings)];
 }
 
-function loginOf(settings: OAuthSettings): oauth.ClientAuth {
-  if (settings.login === "post") return oauth.ClientSecretPost(settings.clientSecret);
-  return (_server, _client, _body, headers) => headers.set("authorization", basicOf(settings));
-}
-
 /** Without the encoding of RFC 6749, section 2.3.1: Zoom expects id and secret verbatim. */
-function basicOf({ clientId, clientSecret }: OAuthSettings): string {
-  return `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
+function loginOf({ login, clientId, clientSecret }: OAuthSettings): oauth.ClientAuth {
+  if (login === "post") return oauth.ClientSecretPost(clientSecret);
+  const basic = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString("base64")}`;
+  return (_server, _client, _body, headers) => headers.set("authorization", basic);
 }
 
 /** The URLs come from the settings, so http is allowed if the operator configured it. */
 function optionsOf(
   outbound: Outbound,
   { token }: OAuthSettings,
-  limits: Partial<OutboundCall>,
+  limits: Partial<OutboundCall> = {},
 ): oauth.TokenEndpointRequestOptions {
   return {
     async [oauth.customFetch](url: string, call: oauth.CustomFetchOptions<"POST", URLSearchParams>): Promise<Response> {
-      const headers = Object.fromEntries(new Headers(call.headers));
-      const request = { method: "POST", headers, body: String(call.body), trusted: true, ...limits };
+      const request = { method: "POST", headers: call.headers, body: String(call.body), trusted: true, ...limits };
       const answer = await outbound.request(url, request);
       return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
     },
@@ -159,13 +153,12 @@ function optionsOf(
   };
 }
 
+/** The access token is stale a minute before it expires, or a tenth of its lifetime. */
 function grantOf(answer: oauth.TokenEndpointResponse): ProviderGrant {
-  return {
-    accessToken: answer.access_token,
-    refreshToken: answer.refresh_token ?? null,
-    expiresAt: answer.expires_in === undefined ? null : Date.now() + answer.expires_in * 1000,
-    answer: answer as unknown as Record<string, unknown>,
-  };
+  const { access_token: accessToken, refresh_token: refreshToken = null, expires_in: seconds } = answer;
+  const lifetimeMs = (seconds ?? 0) * 1000;
+  const staleAt = Math.floor(Date.now() + lifetimeMs - Math.min(60_000, lifetimeMs / 10));
+  return { tokens: { accessToken, refreshToken, staleAt: seconds === undefined ? null : staleAt }, answer };
 }
 
 /** Where providers redirect browsers to (docs/reference.md, "Connected accounts"). */

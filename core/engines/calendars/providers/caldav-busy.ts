@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { escapeHtml } from "../../../platform/words.ts";
-import { isGone } from "../authorised-calls.ts";
+import { isGone } from "../account-api.ts";
 import { MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart } from "../expansion.ts";
 import { addressIn, utcTime } from "../recurrence.ts";

@@ -1,7 +1,7 @@
 import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { isGone } from "../authorised-calls.ts";
+import { isGone } from "../account-api.ts";
 import { calendarObject } from "../calendar-file.ts";
 import { bringTo } from "../event-states.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";

@@ -1,23 +1,17 @@
 import { sha256 } from "../../../platform/digest.ts";
+import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { type ApiCall, callWithToken, isGone, responseJson } from "../authorised-calls.ts";
+import { AccountApi, type Api, type ApiCall, getWithToken } from "../account-api.ts";
+import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
-import {
-  askGoogle,
-  eventsOf,
-  FULL_SCOPE,
-  GOOGLE_SCOPES,
-  type GoogleEvent,
-  googlePages,
-  googleSettings,
-  googleUrl,
-} from "./google-api.ts";
-import { readGoogleBusy } from "./google-busy.ts";
 import type {
+  BusyAnswer,
+  BusyQuestion,
   CalendarEvent,
   EventWrite,
+  OAuthSettings,
   Provider,
   ProviderAccount,
   ProviderCalendar,
@@ -26,21 +20,73 @@ import type {
 
 /** Google Calendar (API v3) with Meet. */
 export const google: Provider = {
-  oauth: googleSettings,
+  oauth: settingsFrom,
   async connect(runtime, grant) {
-    mustGrant(grant, ...GOOGLE_SCOPES.map((scope) => [scope, FULL_SCOPE]));
-    const url = googleUrl(runtime.env, "/users/me/calendarList/primary");
-    const primary = responseJson<{ id: string }>(await callWithToken(runtime, grant.accessToken, { url }));
+    mustGrant(grant, ...SCOPES.map((scope) => [scope, FULL_SCOPE]));
+    const url = `${baseOf(runtime.env)}/users/me/calendarList/primary`;
     // The id of the primary calendar is the account's address.
-    return { account: primary.id, secret: secretFor(grant) };
+    const { id } = await getWithToken<{ id: string }>(runtime, grant.tokens.accessToken, url);
+    return { account: id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
-    const settings = googleSettings(runtime.env);
+    const settings = settingsFrom(runtime.env);
     const { refreshToken, accessToken } = tokensIn(secret);
     if (settings) await revokeGrant(runtime, settings, refreshToken ?? accessToken);
   },
-  calendars: { meeting: "google_meet", list: listCalendars, busy: readGoogleBusy, put: putEvent, remove: removeEvent },
+  calendars: { meeting: "google_meet", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
 };
+
+/** Scopes of a grant, without their common prefix. */
+const SCOPES = ["calendar.events", "calendar.calendarlist.readonly"];
+/** The scope that includes all others. */
+const FULL_SCOPE = "auth/calendar";
+
+/** Google issues a refresh token only with consent, so every authorisation asks for consent. */
+function settingsFrom(env: Env): OAuthSettings | undefined {
+  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = env;
+  if (!clientId || !clientSecret) return undefined;
+  return {
+    clientId,
+    clientSecret,
+    authorize: `${env.GOOGLE_AUTH_BASE}/o/oauth2/v2/auth`,
+    token: `${env.GOOGLE_TOKEN_BASE}/token`,
+    revoke: `${env.GOOGLE_TOKEN_BASE}/revoke`,
+    scope: SCOPES.map((scope) => `https://www.googleapis.com/auth/${scope}`).join(" "),
+    login: "post",
+    parameters: { access_type: "offline", prompt: "consent" },
+  };
+}
+
+const api: Api = { settings: settingsFrom, base: baseOf };
+
+function baseOf({ GOOGLE_API_BASE }: Env): string {
+  return `${GOOGLE_API_BASE}/calendar/v3`;
+}
+
+/** The path of a calendar's events. */
+function eventsOf(calendarId: string): string {
+  return `/calendars/${encodeURIComponent(calendarId)}/events`;
+}
+
+interface Page<T> {
+  items?: T[];
+  nextPageToken?: string;
+}
+
+/** All pages of a listing; undefined if its status is one of `absent`. */
+function listAll<T, P extends Page<T> = Page<T>>(
+  calls: AccountApi,
+  path: string,
+  { absent = [], query }: { query: Record<string, string>; absent?: number[] },
+): Promise<{ items: T[]; last: P } | undefined> {
+  const first = `${path}?${new URLSearchParams(query)}`;
+  return calls.list<P, T>({
+    first,
+    itemsOf: ({ items = [] }) => items,
+    nextOf: ({ nextPageToken }) => nextPageToken && `${first}&${new URLSearchParams({ pageToken: nextPageToken })}`,
+    isAbsent: ({ status }) => absent.includes(status),
+  });
+}
 
 interface GoogleCalendar {
   id: string;
@@ -51,34 +97,117 @@ interface GoogleCalendar {
 }
 
 async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
-  const listing = { path: "/users/me/calendarList", query: { maxResults: "250" } };
-  const pages = await googlePages<{ items?: GoogleCalendar[] }>(runtime, account, listing);
-  return pages.flatMap(({ items = [] }) =>
-    items.map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
-      calendarId: id,
-      name: summaryOverride ?? summary,
-      primary,
-      writable: accessRole === "owner" || accessRole === "writer",
-    })),
+  const calls = new AccountApi(runtime, account, api);
+  const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList", { query: { maxResults: "250" } });
+  return (listing?.items ?? []).map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
+    calendarId: id,
+    name: summaryOverride ?? summary,
+    primary,
+    writable: accessRole === "owner" || accessRole === "writer",
+  }));
+}
+
+/** An event, or an instance of one. */
+interface GoogleEvent {
+  id: string;
+  etag?: string;
+  status?: "confirmed" | "tentative" | "cancelled";
+  transparency?: string;
+  eventType?: string;
+  recurrence?: string[];
+  /** The series of an instance. */
+  recurringEventId?: string;
+  start?: { date?: string; dateTime?: string };
+  end?: { date?: string; dateTime?: string };
+  attendees?: { self?: boolean; responseStatus?: string }[];
+  extendedProperties?: { private?: Record<string, string> };
+  hangoutLink?: string;
+  conferenceData?: {
+    createRequest?: { status?: { statusCode?: string } };
+    entryPoints?: { entryPointType: string; uri: string }[];
+  };
+}
+
+/** A page of events; each page names the calendar's zone. */
+interface EventPage extends Page<GoogleEvent> {
+  timeZone?: string;
+  nextSyncToken?: string;
+}
+
+/** Parameters that must stay the same over all incremental readings. */
+const everyReading = { maxResults: "2500", maxAttendees: "1" };
+const busyFields =
+  "timeZone,nextPageToken,nextSyncToken,items(id,status,transparency,eventType,start,end,recurringEventId,recurrence,attendees(self,responseStatus),extendedProperties/private)";
+
+/**
+ * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
+ * but doesn't show which instances a change of a series removed.
+ */
+async function readBusy(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer> {
+  const calls = new AccountApi(runtime, account, api);
+  const events = eventsOf(question.calendarId);
+  const read = async (path: string, query: Record<string, string>, absent: number[] = []) => {
+    const listing = await listAll<GoogleEvent, EventPage>(calls, path, {
+      query: { ...everyReading, ...query },
+      absent,
+    });
+    const { nextSyncToken: mark = null, timeZone = question.zone } = listing?.last ?? {};
+    return listing && { mark, events: listing.items.map((event) => listed(event, timeZone)) };
+  };
+  return readMarked(
+    {
+      async newMark() {
+        return (await read(events, { fields: "nextPageToken,nextSyncToken" }))?.mark ?? null;
+      },
+      changesSince: ({ mark }) => read(events, { syncToken: mark, fields: busyFields }, [400, 410]),
+      async instances(series) {
+        const path = series ? `${events}/${encodeURIComponent(series)}/instances` : events;
+        const [timeMin, timeMax] = instantsOf(question);
+        const query = { timeMin, timeMax, fields: busyFields, ...(series ? {} : { singleEvents: "true" }) };
+        return (await read(path, query, [404, 410]))?.events ?? [];
+      },
+    },
+    question,
   );
 }
 
+function listed(event: GoogleEvent, zone: string): ListedEvent {
+  const { id, status, recurrence, recurringEventId } = event;
+  const isRemoved = status === "cancelled";
+  const isOfSeries = recurringEventId !== undefined || (recurrence !== undefined && !isRemoved);
+  const kind = isOfSeries ? "series" : isRemoved ? "removed" : "single";
+  return { objectId: recurringEventId ?? id, kind, taken: takenBy(event, zone) };
+}
+
+function takenBy(event: GoogleEvent, zone: string): ListedEvent["taken"] {
+  const { id, status, transparency, eventType = "", start, end, attendees = [] } = event;
+  const isDeclined = attendees.some(({ self, responseStatus }) => self && responseStatus === "declined");
+  const isFree = transparency === "transparent" || ["workingLocation", "birthday"].includes(eventType);
+  if (status === "cancelled" || isDeclined || isFree || !start || !end) return undefined;
+  const uid = event.extendedProperties?.private?.uid ?? id;
+  if (start.date && end.date) return { uid, ...wholeDays(start.date, end.date, zone) };
+  return { uid, from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
+}
+
 /** The event's id is derived from the booking, so that retries create it once. */
-async function putEvent(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent> {
-  const { calendarId, event, earlier } = asked;
+async function putEvent(
+  runtime: Runtime,
+  account: ProviderAccount,
+  { calendarId, event, earlier }: EventWrite,
+): Promise<WrittenEvent> {
+  const calls = new AccountApi(runtime, account, api);
   // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
   const id = earlier?.eventId ?? digest(event.uid);
-  const place = { path: eventsOf(calendarId), id, event };
-  const assumed = earlier && assumedOf(earlier);
-  const state = await bringTo(event.sequence, assumed, {
-    write: (current) => writeEvent(runtime, account, { ...place, current }),
-    read: () => readEvent(runtime, account, place),
+  const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
+  const state = await bringTo<GoogleEvent>(event.sequence, earlier && assumedOf(earlier), {
+    write: (current) => writeEvent(calls, eventsOf(calendarId), { id, event, current }),
+    read,
     sequenceOf: ({ status, extendedProperties }) =>
       status === "cancelled" ? -1 : Number(extendedProperties?.private?.sequence ?? -1),
   });
   const made = await untilMeeting(state, {
     awaits: (current) => awaitsMeeting(event, current),
-    read: async () => (await readEvent(runtime, account, place)) ?? state,
+    read: async () => (await read()) ?? state,
   });
   const { credentialId } = account.credential;
   return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
@@ -89,34 +218,18 @@ function assumedOf({ eventId: id, etag, meetingUrl }: WrittenEvent): GoogleEvent
   return etag === null ? undefined : { id, etag, ...(meetingUrl ? { hangoutLink: meetingUrl } : {}) };
 }
 
-interface EventAddress {
-  path: string;
-  id: string;
-  event: CalendarEvent;
-}
-
-async function writeEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { path, id, event, current }: EventAddress & { current: GoogleEvent | undefined },
+/** Updates the current state, or creates the event; undefined if Google has another state. */
+function writeEvent(
+  calls: AccountApi,
+  path: string,
+  { id, event, current }: { id: string; event: CalendarEvent; current: GoogleEvent | undefined },
 ): Promise<GoogleEvent | undefined> {
   const [etag, body] = [current?.etag, bodyOf(event, id, current)];
   const query = "?conferenceDataVersion=1&sendUpdates=none";
   const call: ApiCall = etag
     ? { method: "PATCH", path: `${path}/${id}${query}`, headers: { "if-match": etag }, json: body }
     : { method: "POST", path: `${path}${query}`, json: { id, ...body } };
-  const answer = await askGoogle(runtime, account, call);
-  const isElsewhere = etag ? [404, 410, 412].includes(answer.status) : answer.status === 409;
-  return isElsewhere ? undefined : responseJson(answer);
-}
-
-async function readEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { path, id }: EventAddress,
-): Promise<GoogleEvent | undefined> {
-  const answer = await askGoogle(runtime, account, { path: `${path}/${id}` });
-  return isGone(answer) ? undefined : responseJson(answer);
+  return calls.find(call, ({ status }) => (etag ? [404, 410, 412].includes(status) : status === 409));
 }
 
 const digest = (text: string): string => sha256(text).toString("hex").slice(0, 40);
@@ -143,19 +256,19 @@ function wantsMeeting({ meeting }: CalendarEvent, current: GoogleEvent | undefin
 
 /** A used request id creates no second meeting; after a failure, a new id asks again. */
 function meetingFor(id: string, current: GoogleEvent | undefined): object {
-  const requestId = current && meetingState(current) === "failure" ? digest(`${id} ${current.etag}`) : id;
+  const requestId = current && hasMeetingFailed(current) ? digest(`${id} ${current.etag}`) : id;
   return { conferenceData: { createRequest: { requestId, conferenceSolutionKey: { type: "hangoutsMeet" } } } };
 }
 
 /** True while Google still creates the meeting; throws if it has failed. */
 function awaitsMeeting(event: CalendarEvent, current: GoogleEvent): boolean {
   const isWanted = wantsMeeting(event, current);
-  if (isWanted && meetingState(current) === "failure") throw new Error("Google made no meeting.");
+  if (isWanted && hasMeetingFailed(current)) throw new Error("Google made no meeting.");
   return isWanted;
 }
 
-function meetingState({ conferenceData }: GoogleEvent): string | undefined {
-  return conferenceData?.createRequest?.status?.statusCode;
+function hasMeetingFailed({ conferenceData }: GoogleEvent): boolean {
+  return conferenceData?.createRequest?.status?.statusCode === "failure";
 }
 
 function meetingUrlOf({ hangoutLink, conferenceData }: GoogleEvent): string | null {
@@ -169,6 +282,5 @@ async function removeEvent(
   { calendarId, eventId }: WrittenEvent,
 ): Promise<void> {
   const path = `${eventsOf(calendarId)}/${eventId}?sendUpdates=none`;
-  const answer = await askGoogle(runtime, account, { method: "DELETE", path });
-  if (!isGone(answer)) responseJson(answer);
+  await new AccountApi(runtime, account, api).find({ method: "DELETE", path });
 }

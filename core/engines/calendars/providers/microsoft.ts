@@ -1,43 +1,98 @@
+import { sha256 } from "../../../platform/digest.ts";
+import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
+import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { callWithToken, isGone, responseJson } from "../authorised-calls.ts";
+import { AccountApi, type Api, getWithToken, isGone } from "../account-api.ts";
+import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import {
-  askGraph,
-  calendarAt,
-  eventAt,
-  type GraphEvent,
-  graphPages,
-  graphSettings,
-  graphUrl,
-  instantOf,
-  transactionOf,
-} from "./graph.ts";
-import { readGraphBusy } from "./microsoft-busy.ts";
-import type {
-  CalendarEvent,
-  EventWrite,
-  Provider,
-  ProviderAccount,
-  ProviderCalendar,
-  WrittenEvent,
+  type BusyAnswer,
+  type BusyQuestion,
+  type CalendarEvent,
+  type EventWrite,
+  type OAuthSettings,
+  ownUid,
+  type Provider,
+  type ProviderAccount,
+  type ProviderCalendar,
+  type WrittenEvent,
 } from "./provider.ts";
 
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
-  oauth: graphSettings,
+  oauth: settingsFrom,
   async connect(runtime, grant) {
     mustGrant(grant, ["Calendars.ReadWrite"]);
-    const url = graphUrl(runtime.env, "/me?$select=mail,userPrincipalName");
-    const answer = await callWithToken(runtime, grant.accessToken, { url });
-    const { mail, userPrincipalName } = responseJson<{ mail?: string | null; userPrincipalName?: string }>(answer);
+    const url = `${baseOf(runtime.env)}/me?$select=mail,userPrincipalName`;
+    const { mail, userPrincipalName } = await getWithToken<{ mail?: string | null; userPrincipalName?: string }>(
+      runtime,
+      grant.tokens.accessToken,
+      url,
+    );
     const account = mail ?? userPrincipalName;
     if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no email address." });
     return { account, secret: secretFor(grant) };
   },
-  calendars: { meeting: "teams", list: listCalendars, busy: readGraphBusy, put: putEvent, remove: removeEvent },
+  calendars: { meeting: "teams", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
 };
+
+function settingsFrom(env: Env): OAuthSettings | undefined {
+  const { MICROSOFT_CLIENT_ID: clientId, MICROSOFT_CLIENT_SECRET: clientSecret } = env;
+  if (!clientId || !clientSecret) return undefined;
+  return {
+    clientId,
+    clientSecret,
+    authorize: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/authorize`,
+    token: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/token`,
+    scope: "offline_access User.Read Calendars.ReadWrite",
+    login: "post",
+    parameters: { response_mode: "query", prompt: "select_account" },
+  };
+}
+
+const preferences = [
+  'outlook.timezone="UTC"',
+  'outlook.body-content-type="text"',
+  'IdType="ImmutableId"',
+  "odata.maxpagesize=200",
+];
+/** Times are in UTC, and ids do not change. */
+const api: Api = { settings: settingsFrom, base: baseOf, headers: { prefer: preferences.join(", ") } };
+
+function baseOf({ MICROSOFT_GRAPH_BASE }: Env): string {
+  return `${MICROSOFT_GRAPH_BASE}/v1.0`;
+}
+
+/** The path of a link from Graph: the token is only ever sent to the configured address. */
+function pathOf(link: string): string {
+  const { pathname, search } = new URL(link, "http://graph");
+  return (pathname + search).replace(/^.*?\/v1\.0/, "");
+}
+
+const calendarAt = (calendarId: string): string => `/me/calendars/${encodeURIComponent(calendarId)}`;
+const eventAt = (eventId: string): string => `/me/events/${encodeURIComponent(eventId)}`;
+
+interface Page<T> {
+  value: T[];
+  "@odata.nextLink"?: string;
+  "@odata.deltaLink"?: string;
+}
+
+/** All pages of a listing, from a path or from a link of Graph; undefined if it `isAbsent`. */
+function listAll<T>(
+  calls: AccountApi,
+  first: string,
+  isAbsent?: (answer: OutboundAnswer) => boolean,
+): Promise<{ items: T[]; last: Page<T> } | undefined> {
+  return calls.list<Page<T>, T>({
+    first,
+    itemsOf: ({ value }) => value,
+    nextOf: ({ "@odata.nextLink": next }) => next && pathOf(next),
+    ...(isAbsent ? { isAbsent } : {}),
+  });
+}
 
 interface GraphCalendar {
   id: string;
@@ -48,8 +103,8 @@ interface GraphCalendar {
 
 async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
   const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
-  const { items } = await graphPages<GraphCalendar>(runtime, account, { first });
-  return items.map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
+  const listing = await listAll<GraphCalendar>(new AccountApi(runtime, account, api), first);
+  return (listing?.items ?? []).map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
     calendarId: id,
     name,
     primary: isDefaultCalendar,
@@ -57,48 +112,133 @@ async function listCalendars(runtime: Runtime, account: ProviderAccount): Promis
   }));
 }
 
+/** An event, an instance, or (with `@removed`) a deletion. */
+interface GraphEvent {
+  id: string;
+  "@odata.etag"?: string;
+  "@removed"?: object;
+  type?: "singleInstance" | "occurrence" | "exception" | "seriesMaster";
+  seriesMasterId?: string | null;
+  start?: { dateTime: string };
+  end?: { dateTime: string };
+  isAllDay?: boolean;
+  isCancelled?: boolean;
+  showAs?: string;
+  responseStatus?: { response?: string };
+  transactionId?: string | null;
+  onlineMeeting?: { joinUrl?: string } | null;
+  singleValueExtendedProperties?: { id: string; value: string }[];
+}
+
+/** Every call requests times in UTC. */
+function instantOf({ dateTime }: { dateTime: string }): number {
+  return Date.parse(`${dateTime.slice(0, 19)}Z`);
+}
+
+const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
+
+/**
+ * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
+ * occurrence is shown nor which occurrence was deleted.
+ */
+async function readBusy(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer> {
+  const calls = new AccountApi(runtime, account, api);
+  const view = `${calendarAt(question.calendarId)}/calendarView`;
+  const [startDateTime, endDateTime] = instantsOf(question);
+  const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
+  const read = async (first: string, isAbsent?: (answer: OutboundAnswer) => boolean) => {
+    const listing = await listAll<GraphEvent>(calls, first, isAbsent);
+    const link = listing?.last["@odata.deltaLink"];
+    const events = listing?.items.map((event) => listed(runtime.env, event, question.zone)) ?? [];
+    return listing && { mark: link ? pathOf(link) : null, events };
+  };
+  return readMarked(
+    {
+      /** The delta link after a whole round of changes, whose content is ignored. */
+      async newMark() {
+        return (await read(`${view}/delta?${window}`))?.mark ?? null;
+      },
+      async changesSince({ mark, tags }) {
+        const changes = await read(mark, isLost);
+        const removed = changes?.events.filter(({ kind }) => kind === "removed") ?? [];
+        const known = removed.length > 0 ? await tags() : undefined;
+        // The deletion of an occurrence doesn't name its series.
+        return changes && { ...changes, isUnclear: removed.some(({ objectId }) => !known?.has(objectId)) };
+      },
+      async instances(series) {
+        const path = series ? `${eventAt(series)}/instances` : view;
+        return (await read(`${path}?${window}&$select=${busyFields}&$top=1000`, isGone))?.events ?? [];
+      },
+    },
+    question,
+  );
+}
+
+/** A dropped delta link: the error codes differ between mailboxes. */
+function isLost({ status, body }: OutboundAnswer): boolean {
+  return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
+}
+
+function listed(env: Env, event: GraphEvent, zone: string): ListedEvent {
+  const { id, type, seriesMasterId } = event;
+  if (event["@removed"]) return { objectId: id, kind: "removed", taken: undefined };
+  const kind = type === "seriesMaster" || seriesMasterId ? "series" : "single";
+  return { objectId: seriesMasterId ?? id, kind, taken: takenBy(env, event, zone) };
+}
+
+function takenBy(env: Env, event: GraphEvent, zone: string): ListedEvent["taken"] {
+  const { start, end, isAllDay, isCancelled, showAs = "busy", responseStatus } = event;
+  const isFree = ["free", "workingElsewhere"].includes(showAs);
+  if (isCancelled || isFree || responseStatus?.response === "declined" || !start || !end) return undefined;
+  const uid = uidOf(env, event.transactionId) ?? event.id;
+  // All-day times are midnights in UTC, whatever their zone.
+  if (isAllDay) return { uid, ...wholeDays(start.dateTime.slice(0, 10), end.dateTime.slice(0, 10), zone) };
+  return { uid, from: instantOf(start), to: instantOf(end) };
+}
+
+/** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
+function transactionOf({ calendarId, event, earlier }: EventWrite): string {
+  const turn = sha256(`${calendarId} ${earlier?.eventId ?? ""}`)
+    .toString("hex")
+    .slice(0, 12);
+  return `${event.bookingUid}.${turn}`;
+}
+
+/** The booking UID of a transaction id. */
+function uidOf(env: Env, transaction: string | null | undefined): string | undefined {
+  const [, bookingUid] = /^(.+)\.[0-9a-f]{12}$/.exec(transaction ?? "") ?? [];
+  return bookingUid && ownUid(env, bookingUid);
+}
+
 /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
 async function putEvent(runtime: Runtime, account: ProviderAccount, place: EventWrite): Promise<WrittenEvent> {
+  const calls = new AccountApi(runtime, account, api);
   const { calendarId, event, earlier } = place;
-  const assumed = earlier && bareEvent(earlier);
-  const state = await bringTo(event.sequence, assumed, {
-    write: (current) =>
-      current ? changeEvent(runtime, account, { event, current }) : makeEvent(runtime, account, place),
-    read: () => findEvent(runtime, account, place),
-    sequenceOf: (current) => Number(propertyOf(current, properties.sequence) ?? -1),
+  const state = await bringTo(event.sequence, earlier && assumedOf(earlier), {
+    write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, place)),
+    read: () => findEvent(calls, place),
+    sequenceOf: sequenceIn,
   });
   const made = await untilMeeting(state, {
     awaits: ({ onlineMeeting }) => event.meeting === "teams" && !onlineMeeting?.joinUrl,
-    read: async () => responseJson(await askGraph(runtime, account, { path: eventAt(state.id) })),
+    read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
   });
   const { credentialId } = account.credential;
-  return {
-    credentialId,
-    calendarId,
-    eventId: made.id,
-    etag: made["@odata.etag"] ?? null,
-    meetingUrl: made.onlineMeeting?.joinUrl ?? null,
-  };
+  const { id: eventId, "@odata.etag": etag = null, onlineMeeting } = made;
+  return { credentialId, calendarId, eventId, etag, meetingUrl: onlineMeeting?.joinUrl ?? null };
 }
 
 /** The state of the last write. */
-function bareEvent({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
-  const nowhere = { dateTime: "", timeZone: "" };
+function assumedOf({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
   return {
     id: eventId,
-    start: nowhere,
-    end: nowhere,
     ...(etag ? { "@odata.etag": etag } : {}),
     ...(meetingUrl ? { onlineMeeting: { joinUrl: meetingUrl } } : {}),
   };
 }
 
 /** Creates the event; undefined if its transaction id was used before, with this or another content. */
-async function makeEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  place: EventWrite,
-): Promise<GraphEvent | undefined> {
+async function makeEvent(calls: AccountApi, place: EventWrite): Promise<GraphEvent | undefined> {
   const { calendarId, event } = place;
   const json = {
     ...timesOf(event),
@@ -107,43 +247,33 @@ async function makeEvent(
     transactionId: transactionOf(place),
   };
   const call = { method: "POST", path: `${calendarAt(calendarId)}/events`, json };
-  const answer = await askGraph(runtime, account, call);
-  if (answer.status === 409) return undefined;
-  const made = responseJson<GraphEvent>(answer);
-  return instantOf(made.start) === Date.parse(event.start) ? made : undefined;
+  const made = await calls.find<GraphEvent>(call, ({ status }) => status === 409);
+  return made?.start && instantOf(made.start) === Date.parse(event.start) ? made : undefined;
 }
 
 /** Updates an event; undefined if its state has changed, or if it is gone. */
-async function changeEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { event, current }: { event: CalendarEvent; current: GraphEvent },
-): Promise<GraphEvent | undefined> {
+function changeEvent(calls: AccountApi, event: CalendarEvent, current: GraphEvent): Promise<GraphEvent | undefined> {
   const etag = current["@odata.etag"];
   const wantsMeeting = event.meeting === "teams" && !current.onlineMeeting;
   // The body of an event with a meeting contains the meeting, so it must not be replaced.
   const content = event.meeting === "teams" ? {} : contentOf(event);
   const json = { ...timesOf(event), ...content, ...(wantsMeeting ? meeting : {}) };
   const headers = etag ? { "if-match": etag } : {};
-  const answer = await askGraph(runtime, account, { method: "PATCH", path: eventAt(current.id), headers, json });
-  return [404, 409, 412].includes(answer.status) ? undefined : responseJson(answer);
+  const call = { method: "PATCH", path: eventAt(current.id), headers, json };
+  return calls.find(call, ({ status }) => [404, 409, 412].includes(status));
 }
 
 /** The event of a booking: the one of the last write, or the one with its extended property. */
 async function findEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
+  calls: AccountApi,
   { calendarId, event, earlier }: EventWrite,
 ): Promise<GraphEvent | undefined> {
   const wanted = `$expand=${encodeURIComponent(`singleValueExtendedProperties($filter=id eq '${properties.sequence}')`)}`;
-  if (earlier) {
-    const answer = await askGraph(runtime, account, { path: `${eventAt(earlier.eventId)}?${wanted}` });
-    if (!isGone(answer)) return responseJson(answer);
-  }
+  const known = earlier && (await calls.find<GraphEvent>({ path: `${eventAt(earlier.eventId)}?${wanted}` }));
+  if (known) return known;
   const any = `singleValueExtendedProperties/Any(ep: ep/id eq '${properties.uid}' and ep/value eq '${event.uid}')`;
   const path = `${calendarAt(calendarId)}/events?${wanted}&$filter=${encodeURIComponent(any)}`;
-  const answer = await askGraph(runtime, account, { path });
-  return responseJson<{ value: GraphEvent[] }>(answer).value[0];
+  return (await calls.call<Page<GraphEvent>>({ path })).value[0];
 }
 
 /** Namespace of our extended properties. */
@@ -154,8 +284,8 @@ const properties = {
 };
 const meeting = { isOnlineMeeting: true, onlineMeetingProvider: "teamsForBusiness" };
 
-function propertyOf({ singleValueExtendedProperties = [] }: GraphEvent, id: string): string | undefined {
-  return singleValueExtendedProperties.find((one) => one.id === id)?.value;
+function sequenceIn({ singleValueExtendedProperties: found = [] }: GraphEvent): number {
+  return Number(found.find(({ id }) => id === properties.sequence)?.value ?? -1);
 }
 
 function timesOf({ start, end, uid, sequence, title }: CalendarEvent): object {
@@ -176,6 +306,5 @@ function contentOf({ description, location }: CalendarEvent): object {
 }
 
 async function removeEvent(runtime: Runtime, account: ProviderAccount, { eventId }: WrittenEvent): Promise<void> {
-  const answer = await askGraph(runtime, account, { method: "DELETE", path: eventAt(eventId) });
-  if (!isGone(answer)) responseJson(answer);
+  await new AccountApi(runtime, account, api).find({ method: "DELETE", path: eventAt(eventId) });
 }

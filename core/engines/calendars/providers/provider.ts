@@ -19,14 +19,20 @@ export interface OAuthSettings {
   parameters: Record<string, string>;
 }
 
-/** The response of the token endpoint. */
-export interface ProviderGrant {
+/** The tokens of an account; its sealed secret contains them as JSON. */
+export interface Tokens {
   accessToken: string;
   refreshToken: string | null;
-  /** Real ms at which the access token expires; null if it doesn't. */
-  expiresAt: number | null;
-  /** The whole response, for provider-specific fields. */
-  answer: Record<string, unknown>;
+  /** Real ms from which the access token is stale; null if it is valid until the provider rejects it. */
+  staleAt: number | null;
+  /** The provider has ended the grant: only a new connection helps. */
+  ended?: true;
+}
+
+/** The response of the token endpoint: its tokens, and the whole of it for provider-specific fields. */
+export interface ProviderGrant {
+  tokens: Tokens;
+  answer: Readonly<Record<string, unknown>>;
 }
 
 /** A connected account with its unsealed `secret` from `connect`. */

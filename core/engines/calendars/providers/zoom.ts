@@ -2,9 +2,9 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
-import { apiCaller, callWithToken, responseJson } from "../authorised-calls.ts";
+import { AccountApi, type Api, getWithToken } from "../account-api.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
-import type { CalendarEvent, OAuthSettings, Provider, ProviderAccount, WrittenMeeting } from "./provider.ts";
+import type { CalendarEvent, OAuthSettings, Provider } from "./provider.ts";
 
 /** Pages of scheduled meetings to search for one that was created before. */
 const MAX_PAGES = 20;
@@ -16,8 +16,8 @@ const MAX_TOPIC_LENGTH = 200;
 export const zoom: Provider = {
   oauth: settingsFrom,
   async connect(runtime, grant) {
-    const answer = await callWithToken(runtime, grant.accessToken, { url: address(runtime.env, "/users/me") });
-    const { email, id } = responseJson<{ email?: string; id: string }>(answer);
+    const url = `${baseOf(runtime.env)}/users/me`;
+    const { email, id } = await getWithToken<{ email?: string; id: string }>(runtime, grant.tokens.accessToken, url);
     return { account: email ?? id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
@@ -27,14 +27,16 @@ export const zoom: Provider = {
   meetings: {
     kind: "zoom",
     async put(runtime, account, { event, earlier }) {
-      const known = earlier ?? (await findMeeting(runtime, account, event));
-      const changed = known && (await changeMeeting(runtime, account, { event, known }));
-      return changed ?? makeMeeting(runtime, account, event);
+      const calls = new AccountApi(runtime, account, api);
+      const known = earlier?.meetingId ?? (await findMeeting(calls, event));
+      const current = known === undefined ? undefined : await changeMeeting(calls, known, event);
+      const { id, join_url: url } =
+        current ?? (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
+      return { credentialId: account.credential.credentialId, meetingId: String(id), url };
     },
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
-      const answer = await askZoom(runtime, account, { method: "DELETE", path });
-      if (answer.status !== 404) responseJson(answer);
+      await new AccountApi(runtime, account, api).find({ method: "DELETE", path }, isMissing);
     },
   },
 };
@@ -59,8 +61,16 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
 async function revocable(runtime: Runtime, settings: OAuthSettings, secret: string | null): Promise<string> {
   const { accessToken, refreshToken, staleAt } = tokensIn(secret);
   if (refreshToken === null || staleAt === null || Date.now() < staleAt) return accessToken;
-  return (await refreshGrant(runtime, settings, refreshToken)).accessToken;
+  return (await refreshGrant(runtime, settings, refreshToken)).tokens.accessToken;
 }
+
+const api: Api = { settings: settingsFrom, base: baseOf };
+
+function baseOf({ ZOOM_API_BASE }: Env): string {
+  return `${ZOOM_API_BASE}/v2`;
+}
+
+const isMissing = ({ status }: { status: number }): boolean => status === 404;
 
 interface ZoomMeeting {
   id: number;
@@ -68,47 +78,28 @@ interface ZoomMeeting {
   join_url: string;
 }
 
-async function makeMeeting(runtime: Runtime, account: ProviderAccount, event: CalendarEvent): Promise<WrittenMeeting> {
-  const answer = await askZoom(runtime, account, { method: "POST", path: "/users/me/meetings", json: bodyOf(event) });
-  return writtenOf(account, responseJson<ZoomMeeting>(answer));
-}
-
 /** Brings a meeting to its booking's state, unless it has a later one; undefined if it is gone. */
 async function changeMeeting(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { event, known }: { event: CalendarEvent; known: WrittenMeeting },
-): Promise<WrittenMeeting | undefined> {
-  const path = `/meetings/${known.meetingId}`;
-  const read = await askZoom(runtime, account, { path });
-  if (read.status === 404) return undefined;
-  const current = responseJson<ZoomMeeting>(read);
-  if (sequenceIn(current.agenda) > event.sequence) return writtenOf(account, current);
-  const answer = await askZoom(runtime, account, { method: "PATCH", path, json: bodyOf(event) });
-  if (answer.status === 404) return undefined;
-  if (answer.status !== 204) responseJson(answer);
-  return writtenOf(account, current);
+  calls: AccountApi,
+  meetingId: string | number,
+  event: CalendarEvent,
+): Promise<ZoomMeeting | undefined> {
+  const path = `/meetings/${meetingId}`;
+  const current = await calls.find<ZoomMeeting>({ path }, isMissing);
+  if (current === undefined || sequenceIn(current.agenda) > event.sequence) return current;
+  const changed = await calls.find({ method: "PATCH", path, json: bodyOf(event) }, isMissing);
+  return changed === undefined ? undefined : current;
 }
 
 /** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
-async function findMeeting(
-  runtime: Runtime,
-  account: ProviderAccount,
-  event: CalendarEvent,
-): Promise<WrittenMeeting | undefined> {
-  let next = "";
+async function findMeeting(calls: AccountApi, event: CalendarEvent): Promise<number | undefined> {
+  const query = new URLSearchParams({ type: "scheduled", page_size: "300" });
   for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const query = new URLSearchParams({
-      type: "scheduled",
-      page_size: "300",
-      ...(next ? { next_page_token: next } : {}),
-    });
-    const answer = await askZoom(runtime, account, { path: `/users/me/meetings?${query}` });
-    const page = responseJson<{ meetings?: ZoomMeeting[]; next_page_token?: string }>(answer);
+    const path = `/users/me/meetings?${query}`;
+    const page = await calls.call<{ meetings?: ZoomMeeting[]; next_page_token?: string }>({ path });
     const found = page.meetings?.find(({ agenda = "" }) => agenda.startsWith(referenceOf(event)));
-    if (found) return writtenOf(account, found);
-    if (!page.next_page_token) return undefined;
-    next = page.next_page_token;
+    if (found || !page.next_page_token) return found?.id;
+    query.set("next_page_token", page.next_page_token);
   }
   return undefined;
 }
@@ -132,14 +123,4 @@ function referenceOf({ uid }: CalendarEvent): string {
 
 function sequenceIn(agenda = ""): number {
   return Number(/^Booking [0-9a-f]{16}-(\d+)/.exec(agenda)?.[1] ?? -1);
-}
-
-function writtenOf({ credential }: ProviderAccount, { id, join_url: url }: ZoomMeeting): WrittenMeeting {
-  return { credentialId: credential.credentialId, meetingId: String(id), url };
-}
-
-const askZoom = apiCaller({ settings: settingsFrom, url: address });
-
-function address({ ZOOM_API_BASE }: Env, path: string): string {
-  return `${ZOOM_API_BASE}/v2${path}`;
 }

@@ -1,0 +1,216 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import type { Env } from "../../platform/env.ts";
+import { Fail } from "../../platform/errors.ts";
+import { parseJson } from "../../platform/json.ts";
+import type { OutboundAnswer } from "../../platform/outbound.ts";
+import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
+import { perConnection } from "../../store/connections.ts";
+import { keys } from "../../store/keys.ts";
+import { accessToken, type TokenHolder } from "./access-tokens.ts";
+import { MAX_INSTANCES } from "./busy-objects.ts";
+import type { OAuthSettings, ProviderAccount } from "./providers/provider.ts";
+
+/** A provider's API: its OAuth settings, the URL before its paths, and headers of every call. */
+export interface Api {
+  settings(env: Env): OAuthSettings | undefined;
+  base(env: Env): string;
+  headers?: Record<string, string>;
+}
+
+/** One call of an API. */
+export interface ApiCall {
+  method?: string;
+  path: string;
+  headers?: Record<string, string>;
+  /** The JSON body. */
+  json?: unknown;
+}
+
+/** A listing over several pages; `nextOf` is the path of the next one. */
+interface Listing<P, T> {
+  first: string;
+  itemsOf(page: P): T[];
+  nextOf(page: P): string | undefined;
+  /** True for a response without a listing. */
+  isAbsent?: (answer: OutboundAnswer) => boolean;
+}
+
+/** Bytes of one response: pages of events are long. */
+const MAX_ANSWER_BYTES = 8 * 1_048_576;
+/** Most pages of one listing: a provider that repeats empty pages would never end. */
+const MAX_PAGES = 500;
+/** Longest rate limit in ms that a call waits out; beyond it the caller retries later. */
+const SHORT_PAUSE_MS = 3_000;
+/** Ms over which calls that wait together are spread. */
+const MAX_SPREAD_MS = 1_000;
+/** Longest pause in ms that a provider may impose. */
+const MAX_PAUSE_MS = 86_400_000;
+const MAX_ATTEMPTS = 3;
+/** Concurrent calls per account in one process: Microsoft allows four per mailbox. */
+const MAX_CONCURRENT_CALLS = 4;
+
+/** A provider's API, called on behalf of an account. */
+export class AccountApi {
+  readonly #holder: TokenHolder;
+  readonly #base: string;
+  readonly #headers: Record<string, string>;
+
+  /** Throws `provider_not_configured` if the installation no longer has the provider's client. */
+  constructor(
+    runtime: Runtime,
+    {
+      handle,
+      credential: { credentialId },
+    }: Pick<ProviderAccount, "handle"> & { credential: { credentialId: string } },
+    { settings: settingsFrom, base, headers = {} }: Api,
+  ) {
+    const settings = settingsFrom(runtime.env);
+    if (settings === undefined) throw new Fail("provider_not_configured");
+    this.#holder = { runtime, account: { handle, credentialId }, settings };
+    this.#base = base(runtime.env);
+    this.#headers = headers;
+  }
+
+  /** The JSON of a successful response; throws for any other. */
+  async call<T = unknown>(call: ApiCall): Promise<T> {
+    return responseJson<T>(await this.send(call));
+  }
+
+  /** The same, but undefined for a response that `isAbsent`. */
+  async find<T = unknown>(
+    call: ApiCall,
+    isAbsent: (answer: OutboundAnswer) => boolean = isGone,
+  ): Promise<T | undefined> {
+    const answer = await this.send(call);
+    return isAbsent(answer) ? undefined : responseJson<T>(answer);
+  }
+
+  /** The items of all pages, and the last page; undefined if there is no listing. Throws for an endless one. */
+  async list<P, T>({
+    first,
+    itemsOf,
+    nextOf,
+    isAbsent = () => false,
+  }: Listing<P, T>): Promise<{ items: T[]; last: P } | undefined> {
+    const items: T[] = [];
+    let path = first;
+    for (let pages = 0; items.length <= MAX_INSTANCES && pages < MAX_PAGES; pages++) {
+      const page = await this.find<P>({ path }, isAbsent);
+      if (page === undefined) return undefined;
+      for (const item of itemsOf(page)) items.push(item);
+      const next = nextOf(page);
+      if (!next) return { items, last: page };
+      path = next;
+    }
+    throw new Error("The calendar holds too many events.");
+  }
+
+  /**
+   * Any response. After a 401 the token is refreshed and the call repeated once. A rate limit (429, or the equivalents of Google and
+   * Microsoft) applies to all processes: a call waits out a short one, and throws `service_unavailable` with the seconds for a longer one.
+   * `integration_revoked`, `integration_not_found`.
+   */
+  async send(call: ApiCall): Promise<OutboundAnswer> {
+    const { runtime, account } = this.#holder;
+    for (let tries = 1; ; tries++) {
+      await waitForPause(runtime, account);
+      const answer = await inLane(runtime.redis, account, () => this.#sendOnce(call));
+      if (!isLimited(answer)) return answer;
+      const ms = pauseOf(answer, tries);
+      await runtime.redis.set(keys.providerPause(account.handle, account.credentialId), "1", "PX", ms);
+      if (tries === MAX_ATTEMPTS) throw limited(ms);
+    }
+  }
+
+  async #sendOnce(call: ApiCall): Promise<OutboundAnswer> {
+    const token = await accessToken(this.#holder);
+    const answer = await this.#sendWith(token, call);
+    return answer.status === 401 ? this.#sendWith(await accessToken(this.#holder, token), call) : answer;
+  }
+
+  #sendWith(token: string, { method = "GET", path, headers, json }: ApiCall): Promise<OutboundAnswer> {
+    const body = json === undefined ? {} : { body: JSON.stringify(json) };
+    const type = json === undefined ? {} : { "content-type": "application/json" };
+    return this.#holder.runtime.outbound.request(`${this.#base}${path}`, {
+      method,
+      headers: { ...headers, ...this.#headers, ...type, ...authorised(token) },
+      ...body,
+      trusted: true,
+      limit: MAX_ANSWER_BYTES,
+    });
+  }
+}
+
+/** The JSON at a URL for a new token, before its account exists. */
+export async function getWithToken<T>({ outbound }: Runtime, token: string, url: string): Promise<T> {
+  const call = { headers: authorised(token), trusted: true, limit: MAX_ANSWER_BYTES };
+  return responseJson<T>(await outbound.request(url, call));
+}
+
+/** True if the resource does not exist any more. */
+export function isGone({ status }: { status: number }): boolean {
+  return status === 404 || status === 410;
+}
+
+function authorised(token: string): Record<string, string> {
+  return { authorization: `Bearer ${token}`, accept: "application/json" };
+}
+
+/** The JSON of a successful response, `{}` for an empty one; throws for any other. */
+function responseJson<T>({ status, body, url }: OutboundAnswer): T {
+  if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
+  throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
+}
+
+interface Lane {
+  running: number;
+  waiting: (() => void)[];
+}
+const lanesOf = perConnection(() => new Map<string, Lane>());
+
+/** Runs work once fewer than `MAX_CONCURRENT_CALLS` are running for the account. */
+async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, work: () => Promise<T>): Promise<T> {
+  const name = `${handle}/${credentialId}`;
+  const all = lanesOf(redis);
+  const lane = all.get(name) ?? { running: 0, waiting: [] };
+  all.set(name, lane);
+  if (lane.running >= MAX_CONCURRENT_CALLS) await new Promise<void>((resolve) => lane.waiting.push(resolve));
+  else lane.running += 1;
+  try {
+    return await work();
+  } finally {
+    // The next one takes over the place of this one.
+    const next = lane.waiting.shift();
+    if (next) next();
+    else if (--lane.running === 0) all.delete(name);
+  }
+}
+
+/** Google sends 403 with a reason, Microsoft also 503 with the seconds. */
+function isLimited({ status, headers, body }: OutboundAnswer): boolean {
+  if (status === 429 || (status === 503 && headers["retry-after"] !== undefined)) return true;
+  return status === 403 && /"(?:user)?rateLimitExceeded"|"quotaExceeded"/i.test(body.toString("utf8"));
+}
+
+/** Ms to wait: as the provider says, in seconds or as a date, else growing with each attempt. */
+function pauseOf({ headers }: OutboundAnswer, tries: number): number {
+  const retryAfter = headers["retry-after"] ?? "";
+  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
+  const asked = Number.isNaN(seconds) ? 2 ** tries * 250 * (1 + Math.random()) : seconds;
+  return Math.ceil(Math.min(MAX_PAUSE_MS, Math.max(1, asked)));
+}
+
+/** Calls that waited together would be limited again if they came back together. */
+async function waitForPause({ redis }: Runtime, { handle, credentialId }: CredentialRef): Promise<void> {
+  const left = await redis.pttl(keys.providerPause(handle, credentialId));
+  if (left > SHORT_PAUSE_MS) throw limited(left);
+  if (left > 0) await sleep(left + Math.min(left, MAX_SPREAD_MS) * Math.random());
+}
+
+function limited(ms: number): Fail {
+  return new Fail("service_unavailable", {
+    retryAfter: Math.ceil(ms / 1000),
+    detail: "The provider is limiting requests.",
+  });
+}
