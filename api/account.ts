@@ -1,145 +1,124 @@
-import {
-  createToken,
-  decideByForm,
-  decidePairing,
-  endSession,
-  listSessions,
-  listTokens,
-  openSignIn,
-  readMe,
-  readSettings,
-  redeemPairing,
-  revokeToken,
-  signIn,
-  startPairing,
-  updateSettings,
-  visitPairing,
-} from "../core/account/face.ts";
+import * as core from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import {
-  me,
-  meQuery,
-  newToken,
-  newTokenAnswer,
-  pairingDecided,
-  pairingDecision,
-  pairingForm,
-  pairingPage,
-  pairingRedeemed,
-  pairingRedemption,
-  pairingStart,
-  pairingStarted,
-  sessionList,
-  sessionListing,
-  sessionPath,
-  settingsAnswer,
-  settingsChange,
-  settingsPath,
-  signInForm,
-  signInPage,
-  tokenList,
-  tokenListing,
-  tokenPath,
-} from "../schemas/account.ts";
+import * as shape from "../schemas/account.ts";
+import { object } from "../schemas/schema.ts";
+import { authorizationView, oauthFailureView } from "./authorization-view.ts";
 import { failureView } from "./failure-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
-import { anyone, operator, type Request, type Row, route, user } from "./route.ts";
+import { anyone, operator, page, type Request, type Row, route, user } from "./route.ts";
 import { signInView } from "./sign-in-view.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
 /** Pages for a browser, which may carry a session cookie. */
-const browserPage = { headerInputs: ["cookie"], errorView: failureView, hidden: true } as const;
+const browserPage = { headerInputs: ["cookie"], errorView: failureView } as const;
 
 /** The session check, personal access tokens, and the pairing of desktop clients. */
 export const accountRows: Row[] = [
-  route("GET /v2/account/assistant/me", user, meQuery, readMe, {
-    returns: me,
+  route("GET /v2/account/assistant/me", user, shape.meQuery, core.readMe, {
+    returns: shape.me,
     summary: "Get the signed-in user",
     description:
       "Answers the user, the handles with the user's role on each, and the entitlements of the user's accounts. All query parameters are ignored. Answers 401 if none of the accounts has the entitlement `assistant`.",
   }),
-  route(`POST ${tokens}`, user, newToken, createToken, {
+  route(`POST ${tokens}`, user, shape.newToken, core.createToken, {
     status: 201,
-    returns: newTokenAnswer,
+    returns: shape.newTokenAnswer,
     summary: "Create a personal access token",
     description:
       "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked. A user has at most 200 tokens.",
   }),
-  route(`GET ${tokens}`, user, tokenListing, listTokens, {
-    returns: tokenList,
+  route(`GET ${tokens}`, user, shape.tokenListing, core.listTokens, {
+    returns: shape.tokenList,
     summary: "List personal access tokens",
   }),
-  route(`DELETE ${tokens}/:tokenId`, user, tokenPath, revokeToken, {
+  route(`DELETE ${tokens}/:tokenId`, user, shape.tokenPath, core.revokeToken, {
     summary: "Revoke a personal access token",
     description: "The token is refused from the next request on.",
     failures: ["token_not_found"],
   }),
-  route("GET /v2/account/sessions", user, sessionListing, listSessions, {
-    returns: sessionList,
+  route("GET /v2/account/sessions", user, shape.sessionListing, core.listSessions, {
+    returns: shape.sessionList,
     summary: "List sessions",
     description: "Sessions of the user that have not expired, paired desktops among them.",
   }),
-  route("DELETE /v2/account/sessions/:sessionId", user, sessionPath, endSession, {
+  route("DELETE /v2/account/sessions/:sessionId", user, shape.sessionPath, core.endSession, {
     summary: "Revoke a session",
     description: "Its token is refused from the next request on.",
     failures: ["session_not_found"],
   }),
-  route("GET /v2/handles/:handle/settings", operator, settingsPath, readSettings, {
-    returns: settingsAnswer,
+  route("GET /v2/handles/:handle/settings", operator, shape.settingsPath, core.readSettings, {
+    returns: shape.settingsAnswer,
     summary: "Get the settings of a handle",
   }),
-  route("PUT /v2/handles/:handle/settings", operator, settingsChange, updateSettings, {
-    returns: settingsAnswer,
+  route("PUT /v2/handles/:handle/settings", operator, shape.settingsChange, core.updateSettings, {
+    returns: shape.settingsAnswer,
     summary: "Update the settings of a handle",
     description: "An absent field keeps its value. `displayName` is the name that people see.",
   }),
-  route(`POST ${desktop}/start`, anyone, pairingStart, startPairing, {
+  route(`POST ${desktop}/start`, anyone, shape.pairingStart, core.startPairing, {
     headerInputs: ["userAgent"],
-    returns: pairingStarted,
+    returns: shape.pairingStarted,
     summary: "Start a desktop pairing",
     description:
       "The challenge is base64url(SHA-256(verifier)), as in PKCE (RFC 7636). Open `authorizeUrl` in a browser; characters 5 to 12 of `attemptId` are the code that the user compares. An attempt lives 10 minutes.",
     failures: ["rate_limited"],
   }),
-  route(`POST ${desktop}/authorize`, user, pairingDecision, decidePairing, {
-    returns: pairingDecided,
+  route(`POST ${desktop}/authorize`, user, shape.pairingDecision, core.decidePairing, {
+    returns: shape.pairingDecided,
     summary: "Allow or deny a desktop pairing",
     description: "Records the decision of the signed-in user.",
     failures: ["attempt_expired", "attempt_not_pending"],
   }),
-  route(`POST ${desktop}/redeem`, anyone, pairingRedemption, redeemPairing, {
+  route(`POST ${desktop}/redeem`, anyone, shape.pairingRedemption, core.redeemPairing, {
     status: 202,
     created: 200,
-    returns: pairingRedeemed,
+    returns: shape.pairingRedeemed,
     summary: "Redeem a desktop pairing",
     description:
       "Answers 202 until the user has decided, and the session once. A wrong verifier is refused; the fifth ends the attempt.",
     failures: ["attempt_expired", "attempt_denied", "device_proof_mismatch"],
   }),
-  route(`GET ${desktop}/authorize`, anyone, pairingPage, visitPairing, { ...browserPage, view: pairingView }),
-  route(`POST ${desktop}/decide`, anyone, pairingForm, decideByForm, {
-    ...browserPage,
-    accepts: "form",
-    view: pairedView,
-  }),
+  page(`GET ${desktop}/authorize`, shape.pairingPage, core.visitPairing, pairingView, browserPage),
+  page(`POST ${desktop}/decide`, shape.pairingForm, core.decideByForm, pairedView, { ...browserPage, accepts: "form" }),
 ];
 
 /** The built-in sign-in at the path of LOGIN_URL. */
 export function signInRows(path: string): Row[] {
   const line = path as `/${string}`;
-  const columns = {
-    view: signInView,
-    errorView: (fail: Fail, request: Request) => (fail.code === "not_found" ? undefined : failureView(fail, request)),
-    hidden: true,
-  };
+  const errorView = (fail: Fail, request: Request) =>
+    fail.code === "not_found" ? undefined : failureView(fail, request);
+  const headerInputs = ["origin", "host", "cookie", "userAgent", "visitorLanguage"] as const;
   return [
-    route(`GET ${line}`, anyone, signInPage, openSignIn, { ...columns, headerInputs: ["cookie"] }),
-    route(`POST ${line}`, anyone, signInForm, signIn, {
-      ...columns,
-      accepts: "form",
-      headerInputs: ["origin", "host", "cookie", "userAgent", "visitorLanguage"],
-    }),
+    page(`GET ${line}`, shape.signInPage, core.openSignIn, signInView, { errorView, headerInputs: ["cookie"] }),
+    page(`POST ${line}`, shape.signInForm, core.signIn, signInView, { errorView, headerInputs, accepts: "form" }),
   ];
 }
+
+const authorize = "/oauth/authorize";
+const person = { ...browserPage, said: { invalid_request: "appUnknown" } } as const;
+const client = { errorView: oauthFailureView, hidden: true };
+
+/** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
+export const authorizationRows: Row[] = [
+  route("GET /.well-known/oauth-authorization-server", anyone, object({}), core.describeServer, {
+    headers: { "Cache-Control": "public, max-age=3600" },
+    hidden: true,
+  }),
+  route("POST /oauth/register", anyone, shape.clientRegistration, core.registerClient, {
+    ...client,
+    status: 201,
+    returns: shape.registeredClient,
+  }),
+  page(`GET ${authorize}`, shape.authorizationPage, core.askAuthorization, authorizationView, person),
+  page(`POST ${authorize}`, shape.authorizationForm, core.decideAuthorization, authorizationView, {
+    ...person,
+    accepts: "form",
+  }),
+  route("POST /oauth/token", anyone, shape.tokenRequest, core.issueAccess, {
+    ...client,
+    accepts: "form",
+    returns: shape.issuedToken,
+  }),
+];

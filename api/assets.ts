@@ -4,7 +4,7 @@ import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
 import { object, string } from "../schemas/schema.ts";
 import { CodedBody } from "./coded.ts";
-import { anyone, type Request, type Row, route, type View } from "./route.ts";
+import { page, type Request, type Row, type View } from "./route.ts";
 
 /** Content types of files by their extension. */
 export const contentTypes: Record<string, string> = {
@@ -23,9 +23,7 @@ const loaded = new Map<string, CodedBody>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
-  route("GET /assets/:file", anyone, object({ file: string() }), (_runtime, { file }) => asset(file), {
-    view: assetView,
-    hidden: true,
+  page("GET /assets/:file", object({ file: string() }), (_runtime, { file }) => asset(file), assetView, {
     logged: false,
   }),
 ];

@@ -1,6 +1,9 @@
-import { admitQuestion, askQuestion, chat, mustBeOpen, resumeChat, stopChat } from "../core/assistant/face.ts";
-import { chatRequest, chatStream, question, questionAnswer, stoppedChat } from "../schemas/assistant.ts";
-import { anyone, type Row, route } from "./route.ts";
+import { randomBytes } from "node:crypto";
+import * as core from "../core/assistant/face.ts";
+import * as shape from "../schemas/assistant.ts";
+import { wordsOf } from "../schemas/languages.ts";
+import { anyone, type Request, type Row, route, type View } from "./route.ts";
+import { escapeHtml, htmlDocument } from "./shell.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const eventStream = {
@@ -14,20 +17,20 @@ const eventStream = {
 };
 /** The assistant writes its own log line, so that no visitor's question is logged. */
 const unlogged = { logged: false, errorLogName: "assistant" as const };
-const asked = { guard: admitQuestion, ...unlogged };
-const resumed = { guard: mustBeOpen, ...unlogged };
+const asked = { guard: core.admitQuestion, ...unlogged };
+const opened = { guard: core.mustBeOpen, ...unlogged };
 
-/** The anonymous assistant of a page. */
+/** The anonymous assistant of a page, and the form inside the widget's sandboxed frame. */
 export const assistantRows: Row[] = [
-  route(`POST ${page}/agentic-question`, anyone, question, askQuestion, {
+  route(`POST ${page}/agentic-question`, anyone, shape.question, core.askQuestion, {
     ...asked,
-    returns: questionAnswer,
+    returns: shape.questionAnswer,
     summary: "Ask a question",
     description:
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route stays available for clients that do not.",
     failures: ["not_found", "rate_limited", "question_too_long"],
   }),
-  route(`POST ${page}/agentic-chat`, anyone, chatRequest, chat, {
+  route(`POST ${page}/agentic-chat`, anyone, shape.chatRequest, core.chat, {
     ...asked,
     limit: 1_048_576,
     summary: "Chat with a page",
@@ -36,8 +39,8 @@ export const assistantRows: Row[] = [
     failures: ["not_found", "rate_limited", "question_too_long"],
     produces: eventStream,
   }),
-  route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, chatStream, resumeChat, {
-    ...resumed,
+  route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, shape.chatStream, core.resumeChat, {
+    ...opened,
     headerInputs: ["lastEventId"],
     summary: "Resume the answer of a chat",
     description:
@@ -46,10 +49,64 @@ export const assistantRows: Row[] = [
     produces: eventStream,
     nothing: "Nothing to replay",
   }),
-  route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, stoppedChat, stopChat, {
-    ...resumed,
+  route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, shape.stoppedChat, core.stopChat, {
+    ...opened,
     summary: "Stop the answer of a chat",
     description: "Ends the generation at once. It is no error if none is running.",
     failures: ["not_found"],
   }),
+  route(`GET ${page}/lead-sections/:sectionId/form`, anyone, shape.leadFormPath, core.readLeadForm, {
+    ...opened,
+    view: (form, request) => leadFormView(form, pageOrigins(form, request)),
+    summary: "Get the form of a lead section",
+    description:
+      "The document of the widget's sandboxed frame, kept for 24 h. Its content security policy lets only page origins frame it.",
+    failures: ["not_found"],
+    produces: { types: ["text/html"], example: "<!doctype html>…" },
+  }),
 ];
+
+/** A document that runs only its own script and that only the given origins may frame (docs/reference.md, "Form frame"). */
+export function leadFormView(form: core.StoredForm, origins: string[]): View {
+  const nonce = randomBytes(16).toString("base64url");
+  const policy = [
+    "default-src 'none'",
+    `script-src 'nonce-${nonce}'`,
+    `style-src 'nonce-${nonce}'`,
+    "form-action 'none'",
+    "base-uri 'none'",
+    `frame-ancestors ${origins.join(" ")}`,
+  ].join("; ");
+  const headers = {
+    "Content-Security-Policy": policy,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+  };
+  return {
+    type: "text/html; charset=utf-8",
+    body: document(form, nonce),
+    headers,
+  };
+}
+
+/** The origins that show the page: the frame's own host, which may be a custom domain, the service's and the handle's. */
+function pageOrigins(form: core.LeadForm, { runtime }: Request): string[] {
+  const named = [runtime.env.BASE_URL, form.pageUrl].map((address) => new URL(address).origin);
+  return ["'self'", ...new Set(named)];
+}
+
+/** The script comes before the form, so that the button works as soon as it is visible. */
+function document({ fields, submitLabel, language = "en" }: core.StoredForm, nonce: string): string {
+  const title = wordsOf(language).widget.form;
+  const form = core.formHtml(fields, submitLabel, true) ?? "";
+  return htmlDocument({
+    language,
+    title,
+    styles: [],
+    head: [
+      `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
+      `<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
+    ],
+    body: `<main><h1 class="svc-unseen">${escapeHtml(title)}</h1>${form}</main>`,
+  });
+}

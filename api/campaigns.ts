@@ -1,16 +1,6 @@
-import { createRule, deleteRule, listRules, previewRule, updateRule } from "../core/campaigns/face.ts";
+import * as core from "../core/campaigns/face.ts";
 import { recordConversion } from "../core/leads/face.ts";
-import {
-  conversionAnswer,
-  newConversion,
-  newRule,
-  ruleAnswer,
-  ruleChange,
-  ruleList,
-  ruleListing,
-  rulePath,
-  rulePreview,
-} from "../schemas/campaigns.ts";
+import * as shape from "../schemas/campaigns.ts";
 import { previewAnswer } from "../schemas/email.ts";
 import { creator, operator, type Row, route } from "./route.ts";
 
@@ -30,32 +20,32 @@ const ruleFailures = [
 
 /** Campaign email rules and the conversions that trigger some of them. */
 export const campaignRows: Row[] = [
-  route(`GET ${rules}`, creator, ruleListing, listRules, {
-    returns: ruleList,
+  route(`GET ${rules}`, creator, shape.ruleListing, core.listRules, {
+    returns: shape.ruleList,
     summary: "List the email rules of a campaign",
     description: "Newest first. `counts` are the sends of a rule by state.",
     failures: ["campaign_not_found"],
   }),
-  route(`POST ${rules}`, operator, newRule, createRule, {
+  route(`POST ${rules}`, operator, shape.newRule, core.createRule, {
     status: 201,
-    returns: ruleAnswer,
+    returns: shape.ruleAnswer,
     summary: "Create an email rule",
     description:
       "The rule applies to triggers after its creation and sends at most once for a lead. A disabled rule is not checked for a ready sender and an active template.",
     failures: ["campaign_not_found", ...ruleFailures],
   }),
-  route(`PUT ${rules}/:ruleId`, operator, ruleChange, updateRule, {
-    returns: ruleAnswer,
+  route(`PUT ${rules}/:ruleId`, operator, shape.ruleChange, core.updateRule, {
+    returns: shape.ruleAnswer,
     summary: "Update an email rule",
     description: "Sends that already wait follow the rule as it is when they are due.",
     failures: ["campaign_not_found", "email_rule_not_found", ...ruleFailures],
   }),
-  route(`DELETE ${rules}/:ruleId`, operator, rulePath, deleteRule, {
+  route(`DELETE ${rules}/:ruleId`, operator, shape.rulePath, core.deleteRule, {
     summary: "Delete an email rule",
     description: "Deleting again is no error. Sends of the rule that still wait are dropped.",
     failures: ["campaign_not_found", "email_rule_not_found"],
   }),
-  route(`GET ${rules}/:ruleId/preview`, creator, rulePreview, previewRule, {
+  route(`GET ${rules}/:ruleId/preview`, creator, shape.rulePreview, core.previewRule, {
     summary: "Preview an email rule for a lead",
     returns: previewAnswer,
     description: "Renders the mail that the rule would send to the lead now. Nothing is sent.",
@@ -68,10 +58,10 @@ export const campaignRows: Row[] = [
       "template_invalid",
     ],
   }),
-  route("POST /v2/handles/:handle/conversions", creator, newConversion, recordConversion, {
+  route("POST /v2/handles/:handle/conversions", creator, shape.newConversion, recordConversion, {
     status: 202,
     wrote: ({ conversion }) => conversion.conversionId,
-    returns: conversionAnswer,
+    returns: shape.conversionAnswer,
     summary: "Record a conversion",
     description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",
     failures: ["campaign_not_found", "lead_not_found"],

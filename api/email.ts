@@ -1,71 +1,13 @@
-import {
-  addDomain,
-  addSuppression,
-  answerUnsubscribe,
-  cancelMessage,
-  createTemplate,
-  listDomains,
-  listMessageEvents,
-  listMessages,
-  listSenders,
-  listSuppressions,
-  listTemplates,
-  previewTemplate,
-  putSender,
-  readEmailIdentity,
-  readMessage,
-  readTemplate,
-  readTemplateVersion,
-  receiveDeliveryReports,
-  receiveInboundMail,
-  reconcileEmailIdentity,
-  removeSuppression,
-  sendMessage,
-  updateTemplate,
-  visitUnsubscribe,
-} from "../core/email/face.ts";
-import {
-  domainAnswer,
-  domainList,
-  domainListing,
-  domainPath,
-  eventList,
-  eventListing,
-  feedback,
-  feedbackAnswer,
-  handleListing,
-  identityAnswer,
-  messageAnswer,
-  messageDetail,
-  messageList,
-  messagePath,
-  newDomain,
-  newMessage,
-  newSuppression,
-  newTemplate,
-  previewAnswer,
-  senderAnswer,
-  senderChange,
-  senderList,
-  signedRequest,
-  suppressionAnswer,
-  suppressionList,
-  suppressionPath,
-  templateAnswer,
-  templateChange,
-  templateList,
-  templatePath,
-  templatePreview,
-  templateVersionPath,
-  unsubscribeForm,
-  unsubscribeLink,
-} from "../schemas/email.ts";
+import * as core from "../core/email/face.ts";
+import * as shape from "../schemas/email.ts";
 import { string } from "../schemas/schema.ts";
-import { anyone, operator, type Row, route, user } from "./route.ts";
+import { anyone, operator, page, type Row, route, user } from "./route.ts";
 import { unsubscribeView } from "./unsubscribe-view.ts";
 
 const domains = "/v2/account/domains";
 const email = "/v2/handles/:handle/email";
+const template = `${email}/templates/:templateId` as const;
+const unsubscribe = "/v2/public/email/unsubscribe/:token";
 
 /** Largest provider event, and largest bounce with the original mail attached, in bytes. */
 const MAX_FEEDBACK_BYTES = 1_048_576;
@@ -88,84 +30,84 @@ const bounceExample = [
 
 /** Domains and their email identities, senders, templates, messages, events and suppressions. */
 export const emailRows: Row[] = [
-  route(`POST ${domains}`, user, newDomain, addDomain, {
+  route(`POST ${domains}`, user, shape.newDomain, core.addDomain, {
     created: 201,
-    returns: domainAnswer,
+    returns: shape.domainAnswer,
     summary: "Attach a domain",
     description:
       "The domain belongs to the account of the caller's handles; `accountId` chooses between several accounts. It serves pages and is exclusive once its OWNERSHIP record is found in DNS. Attaching it again answers 200.",
     failures: ["forbidden", "insufficient_role", "domain_taken", "not_found"],
   }),
-  route(`GET ${domains}`, user, domainListing, listDomains, {
-    returns: domainList,
+  route(`GET ${domains}`, user, shape.domainListing, core.listDomains, {
+    returns: shape.domainList,
     summary: "List domains",
     failures: ["insufficient_role"],
   }),
-  route(`GET ${domains}/:domain/email-identity`, user, domainPath, readEmailIdentity, {
-    returns: identityAnswer,
+  route(`GET ${domains}/:domain/email-identity`, user, shape.domainPath, core.readEmailIdentity, {
+    returns: shape.identityAnswer,
     summary: "Get the email identity of a domain",
     description: "The DNS records to publish with the values found, and the senders of the domain.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
-  route(`POST ${domains}/:domain/email-identity/reconcile`, user, domainPath, reconcileEmailIdentity, {
+  route(`POST ${domains}/:domain/email-identity/reconcile`, user, shape.domainPath, core.reconcileEmailIdentity, {
     status: 202,
-    returns: identityAnswer,
+    returns: shape.identityAnswer,
     summary: "Check the DNS records of a domain",
     description: "Starts another check in the background; poll the email identity for its result.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
-  route(`GET ${email}/senders`, operator, handleListing, listSenders, {
-    returns: senderList,
+  route(`GET ${email}/senders`, operator, shape.handleListing, core.listSenders, {
+    returns: shape.senderList,
     summary: "List senders",
   }),
-  route(`PUT ${email}/senders/:senderId`, operator, senderChange, putSender, {
-    returns: senderAnswer,
+  route(`PUT ${email}/senders/:senderId`, operator, shape.senderChange, core.putSender, {
+    returns: shape.senderAnswer,
     summary: "Create or update a sender",
     description:
       "The first PUT requires `domain`, `localPart` and `purposes`. An enabled sender needs a domain whose email identity is READY.",
     failures: ["account_domain_not_found", "domain_email_identity_not_ready"],
   }),
-  route(`POST ${email}/templates`, operator, newTemplate, createTemplate, {
+  route(`POST ${email}/templates`, operator, shape.newTemplate, core.createTemplate, {
     status: 201,
     wrote: ({ template }) => template.templateId,
-    returns: templateAnswer,
+    returns: shape.templateAnswer,
     summary: "Create a template",
     description:
       "At least one of `html` and `text` is required; `text` is derived from `html` if it is absent. Placeholders are `{{name}}`.",
     failures: ["email_template_already_exists", "template_invalid"],
   }),
-  route(`GET ${email}/templates`, operator, handleListing, listTemplates, {
-    returns: templateList,
+  route(`GET ${email}/templates`, operator, shape.handleListing, core.listTemplates, {
+    returns: shape.templateList,
     summary: "List templates",
   }),
-  route(`GET ${email}/templates/:templateId`, operator, templatePath, readTemplate, {
-    returns: templateAnswer,
+  route(`GET ${template}`, operator, shape.templatePath, core.readTemplate, {
+    returns: shape.templateAnswer,
     summary: "Get a template",
     failures: ["email_template_not_found"],
   }),
-  route(`PUT ${email}/templates/:templateId`, operator, templateChange, updateTemplate, {
-    returns: templateAnswer,
+  route(`PUT ${template}`, operator, shape.templateChange, core.updateTemplate, {
+    returns: shape.templateAnswer,
     summary: "Update a template",
     description:
       "A change of content increments `activeVersion`. Earlier versions stay readable, and messages keep the version they were queued with.",
     failures: ["email_template_not_found", "template_invalid"],
   }),
-  route(`GET ${email}/templates/:templateId/versions/:version`, operator, templateVersionPath, readTemplateVersion, {
-    returns: templateAnswer,
+  route(`GET ${template}/versions/:version`, operator, shape.templateVersionPath, core.readTemplateVersion, {
+    returns: shape.templateAnswer,
     summary: "Get a version of a template",
     failures: ["email_template_not_found"],
   }),
-  route(`POST ${email}/templates/:templateId/preview`, operator, templatePreview, previewTemplate, {
+  route(`POST ${template}/preview`, operator, shape.templatePreview, core.previewTemplate, {
     isReadOnly: true,
-    returns: previewAnswer,
+    returns: shape.previewAnswer,
     summary: "Preview a template",
     description: "Renders the active version with these variables. Nothing is sent.",
     failures: ["email_template_not_found", "template_variables_missing", "template_invalid"],
   }),
-  route(`POST ${email}/messages`, operator, newMessage, sendMessage, {
+  route(`POST ${email}/messages`, operator, shape.newMessage, core.sendMessage, {
     status: 202,
     wrote: ({ message }) => message.messageId,
-    returns: messageAnswer,
+    returns: shape.messageAnswer,
     summary: "Send a message",
     idempotent: true,
     description:
@@ -186,58 +128,58 @@ export const emailRows: Row[] = [
       "transactional_email_queue_unavailable",
     ],
   }),
-  route(`GET ${email}/messages`, operator, handleListing, listMessages, {
-    returns: messageList,
+  route(`GET ${email}/messages`, operator, shape.handleListing, core.listMessages, {
+    returns: shape.messageList,
     summary: "List messages",
     description: "Newest first. Messages are kept for 90 days.",
   }),
-  route(`GET ${email}/messages/:messageId`, operator, messagePath, readMessage, {
-    returns: messageDetail,
+  route(`GET ${email}/messages/:messageId`, operator, shape.messagePath, core.readMessage, {
+    returns: shape.messageDetail,
     summary: "Get a message and its timeline",
     failures: ["message_not_found"],
   }),
-  route(`POST ${email}/messages/:messageId/cancel`, operator, messagePath, cancelMessage, {
-    returns: messageAnswer,
+  route(`POST ${email}/messages/:messageId/cancel`, operator, shape.messagePath, core.cancelMessage, {
+    returns: shape.messageAnswer,
     summary: "Cancel unsent deliveries",
     description: "Cancels deliveries that are QUEUED or DEFERRED.",
     failures: ["message_not_found", "message_not_cancellable"],
   }),
-  route(`GET ${email}/events`, operator, eventListing, listMessageEvents, {
-    returns: eventList,
+  route(`GET ${email}/events`, operator, shape.eventListing, core.listMessageEvents, {
+    returns: shape.eventList,
     summary: "List delivery events",
     description: "Newest first. Give at least one of `messageId`, `recipient`, `purpose` and `since`.",
     failures: ["event_filter_required"],
   }),
-  route(`GET ${email}/suppressions`, operator, handleListing, listSuppressions, {
-    returns: suppressionList,
+  route(`GET ${email}/suppressions`, operator, shape.handleListing, core.listSuppressions, {
+    returns: shape.suppressionList,
     summary: "List suppressions",
   }),
-  route(`POST ${email}/suppressions`, operator, newSuppression, addSuppression, {
+  route(`POST ${email}/suppressions`, operator, shape.newSuppression, core.addSuppression, {
     status: 201,
     // The id would be an address, which is content.
     wrote: () => "",
-    returns: suppressionAnswer,
+    returns: shape.suppressionAnswer,
     summary: "Suppress an address",
     description: "The address gets no more mail of this handle.",
   }),
-  route(`DELETE ${email}/suppressions/:email`, operator, suppressionPath, removeSuppression, {
+  route(`DELETE ${email}/suppressions/:email`, operator, shape.suppressionPath, core.removeSuppression, {
     summary: "Remove a suppression",
     description: "The address can get mail of this handle again. It is no error if it was not suppressed.",
   }),
-  route("POST /v2/email/feedback", anyone, signedRequest, receiveDeliveryReports, {
+  route("POST /v2/email/feedback", anyone, shape.signedRequest, core.receiveDeliveryReports, {
     accepts: "raw",
     limit: MAX_FEEDBACK_BYTES,
-    returns: feedbackAnswer,
+    returns: shape.feedbackAnswer,
     summary: "Receive a signed delivery event",
     signed: "standardWebhooks",
-    consumes: { "application/json": feedback },
+    consumes: { "application/json": shape.feedback },
     description: "For mail providers: reports what became of a delivery. Signed with `EMAIL_FEEDBACK_SECRET`.",
     failures: ["invalid_token"],
   }),
-  route("POST /v2/email/inbound", anyone, signedRequest, receiveInboundMail, {
+  route("POST /v2/email/inbound", anyone, shape.signedRequest, core.receiveInboundMail, {
     accepts: "raw",
     limit: MAX_INBOUND_BYTES,
-    returns: feedbackAnswer,
+    returns: shape.feedbackAnswer,
     summary: "Receive a signed bounce or complaint mail",
     signed: "standardWebhooks",
     consumes: { "message/rfc822": string({ examples: [bounceExample] }) },
@@ -245,13 +187,6 @@ export const emailRows: Row[] = [
       "For mail providers: a delivery report (RFC 3464) or a complaint in Abuse Reporting Format (RFC 5965), as it came. Signed with `EMAIL_FEEDBACK_SECRET`.",
     failures: ["invalid_token"],
   }),
-  route("GET /v2/public/email/unsubscribe/:token", anyone, unsubscribeLink, visitUnsubscribe, {
-    view: unsubscribeView,
-    hidden: true,
-  }),
-  route("POST /v2/public/email/unsubscribe/:token", anyone, unsubscribeForm, answerUnsubscribe, {
-    accepts: "form",
-    view: unsubscribeView,
-    hidden: true,
-  }),
+  page(`GET ${unsubscribe}`, shape.unsubscribeLink, core.visitUnsubscribe, unsubscribeView),
+  page(`POST ${unsubscribe}`, shape.unsubscribeForm, core.answerUnsubscribe, unsubscribeView, { accepts: "form" }),
 ];

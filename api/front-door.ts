@@ -4,31 +4,27 @@ import { publishedPages } from "../schemas/pages.ts";
 import { object } from "../schemas/schema.ts";
 import { cardLink, cardView } from "./account-view.ts";
 import { assetView, favicon } from "./assets.ts";
-import { anyone, type Request, type Row, route, type View } from "./route.ts";
+import { page, type Request, type Row, type View } from "./route.ts";
 import { escapeHtml } from "./shell.ts";
 
 const nothing = object({});
-const quiet = { logged: false, hidden: true };
-const host = { headerInputs: ["host"] } as const;
+const quiet = { logged: false };
+const crawler = { ...quiet, headerInputs: ["host"] } as const;
 
 /**
  * Requests of browsers and crawlers to a host itself. The crawlers' rows of a page host come before the page row, whose path matches
  * too.
  */
 export const frontDoorRows: Row[] = [
-  route("GET /", anyone, nothing, async () => ({}), { hidden: true, view: frontDoorView }),
-  route("GET /favicon.ico", anyone, nothing, favicon, { ...quiet, view: assetView }),
-  route("GET /robots.txt", anyone, nothing, async () => ({}), { ...quiet, view: robotsView }),
+  page("GET /", nothing, async () => ({}), frontDoorView),
+  page("GET /favicon.ico", nothing, favicon, assetView, quiet),
+  page("GET /robots.txt", nothing, async () => ({}), robotsView, quiet),
 ];
 
 /** Requests of crawlers to a host with pages. */
 export const crawlerRows: Row[] = [
-  route("GET /p/:handle/robots.txt", anyone, publishedPages, listPublished, {
-    ...quiet,
-    ...host,
-    view: ({ root }) => text(["User-agent: *", "Allow: /", `Sitemap: ${root}sitemap.xml`]),
-  }),
-  route("GET /p/:handle/sitemap.xml", anyone, publishedPages, listPublished, { ...quiet, ...host, view: sitemapView }),
+  page("GET /p/:handle/robots.txt", publishedPages, listPublished, pageRobotsView, crawler),
+  page("GET /p/:handle/sitemap.xml", publishedPages, listPublished, sitemapView, crawler),
 ];
 
 /** The page at the root of the service, with links to the docs and the sign-in. */
@@ -50,6 +46,10 @@ function frontDoorView(_nothing: object, request: Request): View {
 /** Crawlers may index people's pages, but not the service's interfaces. */
 function robotsView(): View {
   return text(["User-agent: *", "Disallow: /v2/", "Disallow: /oauth/"]);
+}
+
+function pageRobotsView({ root }: { root: string }): View {
+  return text(["User-agent: *", "Allow: /", `Sitemap: ${root}sitemap.xml`]);
 }
 
 /** The addresses of the published pages on this host (sitemaps.org, protocol 0.9). */

@@ -1,20 +1,6 @@
 import { createCampaign, listCampaigns } from "../core/campaigns/face.ts";
-import { admitLead, captureLead, eraseLead, exportLeads, listLeads, readLead, verifyLead } from "../core/leads/face.ts";
-import {
-  campaignAnswer,
-  campaignList,
-  campaignListing,
-  leadAccepted,
-  leadAnswer,
-  leadCode,
-  leadExport,
-  leadList,
-  leadListing,
-  leadPath,
-  leadVerified,
-  newCampaign,
-  newLead,
-} from "../schemas/leads.ts";
+import * as core from "../core/leads/face.ts";
+import * as shape from "../schemas/leads.ts";
 import { leadView, verifiedView, wrongCodeView } from "./lead-view.ts";
 import { leadsCsv } from "./leads-csv.ts";
 import { anyone, creator, operator, type Row, route } from "./route.ts";
@@ -23,63 +9,63 @@ const leads = "/v2/handles/:handle/leads";
 
 /** Leads, as visitors submit them and owners read them, and the campaigns that they belong to. */
 export const leadRows: Row[] = [
-  route("POST /v2/public/handles/:handle/leads", anyone, newLead, captureLead, {
+  route("POST /v2/public/handles/:handle/leads", anyone, shape.newLead, core.captureLead, {
     status: 202,
     accepts: "form",
-    guard: admitLead,
+    guard: core.admitLead,
     headerInputs: ["visitorLanguage"],
     page: leadView,
-    returns: leadAccepted,
+    returns: shape.leadAccepted,
     logged: false,
     summary: "Submit a lead",
     description:
       "Takes JSON or a form; a form post that prefers HTML is answered with a page. Other scalar keys become custom fields. The same email, page and campaign within 24 h updates the lead. A lead is UNVERIFIED if a code was sent to confirm the address.",
     failures: ["not_found", "rate_limited", "campaign_not_found"],
   }),
-  route("POST /v2/public/handles/:handle/leads/:leadId/verify", anyone, leadCode, verifyLead, {
+  route("POST /v2/public/handles/:handle/leads/:leadId/verify", anyone, shape.leadCode, core.verifyLead, {
     accepts: "form",
-    guard: admitLead,
+    guard: core.admitLead,
     page: verifiedView,
     errorView: wrongCodeView,
     logged: false,
     summary: "Verify the email address of a lead",
-    returns: leadVerified,
+    returns: shape.leadVerified,
     description: "Takes the six-digit code from the mail. Five wrong codes end it.",
     failures: ["not_found", "lead_not_found", "invalid_verification_code", "rate_limited"],
   }),
-  route(`GET ${leads}`, creator, leadListing, listLeads, {
-    returns: leadList,
+  route(`GET ${leads}`, creator, shape.leadListing, core.listLeads, {
+    returns: shape.leadList,
     summary: "List leads",
     description: "Newest first. `since` finds leads that were captured, or captured again, from then on.",
   }),
-  route(`GET ${leads}/export`, operator, leadExport, exportLeads, {
+  route(`GET ${leads}/export`, operator, shape.leadExport, core.exportLeads, {
     view: leadsCsv,
     summary: "Export leads as CSV",
     description:
       "One row for each lead, streamed (RFC 4180). Cells that a spreadsheet would run as a formula are escaped.",
     produces: { types: ["text/csv"], example: "leadId,createdAt,updatedAt,email,name\r\n…" },
   }),
-  route(`GET ${leads}/:leadId`, creator, leadPath, readLead, {
-    returns: leadAnswer,
+  route(`GET ${leads}/:leadId`, creator, shape.leadPath, core.readLead, {
+    returns: shape.leadAnswer,
     summary: "Get a lead",
     failures: ["lead_not_found"],
   }),
-  route(`DELETE ${leads}/:leadId`, operator, leadPath, eraseLead, {
+  route(`DELETE ${leads}/:leadId`, operator, shape.leadPath, core.eraseLead, {
     summary: "Erase the person of a lead",
     description:
       "Erases all leads of the address on this handle and all copies of their data. A suppression of the address stays, as a digest.",
     failures: ["lead_not_found"],
   }),
-  route("POST /v2/handles/:handle/campaigns", creator, newCampaign, createCampaign, {
+  route("POST /v2/handles/:handle/campaigns", creator, shape.newCampaign, createCampaign, {
     status: 201,
     wrote: ({ campaign }) => campaign.campaignId,
-    returns: campaignAnswer,
+    returns: shape.campaignAnswer,
     summary: "Create a campaign",
     description: "Without `campaignId` one is generated.",
     failures: ["campaign_already_exists"],
   }),
-  route("GET /v2/handles/:handle/campaigns", creator, campaignListing, listCampaigns, {
-    returns: campaignList,
+  route("GET /v2/handles/:handle/campaigns", creator, shape.campaignListing, listCampaigns, {
+    returns: shape.campaignList,
     summary: "List campaigns",
   }),
 ];

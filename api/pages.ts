@@ -1,45 +1,25 @@
-import {
-  checkPageAccess,
-  createPage,
-  deletePage,
-  listPages,
-  publishPage,
-  readPage,
-  shareAccess,
-  updatePage,
-  visitPage,
-} from "../core/pages/face.ts";
-import {
-  accessAnswer,
-  newPage,
-  pageAnswer,
-  pageChange,
-  pageList,
-  pageListing,
-  pagePath,
-  pageSharing,
-  pageVisit,
-} from "../schemas/pages.ts";
+import * as core from "../core/pages/face.ts";
+import * as shape from "../schemas/pages.ts";
 import { failureView } from "./failure-view.ts";
 import { pageView, sharedView } from "./page-view.ts";
-import { anyone, creator, type Row, route } from "./route.ts";
+import { anyone, creator, page, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
 const visitor = { headerInputs: ["cookie", "method"] } as const;
 
 /** Pages: owners' routes and the public page. */
 export const pageRows: Row[] = [
-  route(`POST ${pages}`, creator, newPage, createPage, {
+  route(`POST ${pages}`, creator, shape.newPage, core.createPage, {
     status: 201,
     wrote: ({ page }) => page.pageSlug,
-    returns: pageAnswer,
+    returns: shape.pageAnswer,
     summary: "Create a page",
     description:
       "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",
     failures: ["page_already_exists", "invalid_page_content"],
   }),
-  route(`GET ${pages}`, creator, pageListing, listPages, {
-    returns: pageList,
+  route(`GET ${pages}`, creator, shape.pageListing, core.listPages, {
+    returns: shape.pageList,
     summary: "List pages",
     description: "Newest first, drafts included.",
     tool: {
@@ -50,8 +30,8 @@ export const pageRows: Row[] = [
       omits: ["content", "teaser"],
     },
   }),
-  route(`GET ${pages}/:pageSlug`, creator, pagePath, readPage, {
-    returns: pageAnswer,
+  route(`GET ${pages}/:pageSlug`, creator, shape.pagePath, core.readPage, {
+    returns: shape.pageAnswer,
     summary: "Get a page",
     failures: ["page_not_found"],
     tool: {
@@ -60,40 +40,36 @@ export const pageRows: Row[] = [
       description: "Reads one page by its slug, with its whole HTML content, also where it is a draft or a paid page.",
     },
   }),
-  route(`PUT ${pages}/:pageSlug`, creator, pageChange, updatePage, {
-    returns: pageAnswer,
+  route(`PUT ${pages}/:pageSlug`, creator, shape.pageChange, core.updatePage, {
+    returns: shape.pageAnswer,
     summary: "Update a page",
     description: "An absent field keeps its value. `status` publishes or unpublishes the page.",
     failures: ["page_not_found", "invalid_page_content"],
   }),
-  route(`DELETE ${pages}/:pageSlug`, creator, pagePath, deletePage, {
+  route(`DELETE ${pages}/:pageSlug`, creator, shape.pagePath, core.deletePage, {
     summary: "Delete a page",
     failures: ["page_not_found"],
   }),
-  route(`POST ${pages}/:pageSlug/publish`, creator, pagePath, publishPage, {
-    returns: pageAnswer,
+  route(`POST ${pages}/:pageSlug/publish`, creator, shape.pagePath, core.publishPage, {
+    returns: shape.pageAnswer,
     summary: "Publish a page",
     description: "Makes the page visible at its `url`.",
     failures: ["page_not_found", "invalid_page_content", "version_conflict"],
   }),
-  route("GET /v2/public/pages/:handle/:pageSlug/access-check", anyone, pageVisit, checkPageAccess, {
+  route("GET /v2/public/pages/:handle/:pageSlug/access-check", anyone, shape.pageVisit, core.checkPageAccess, {
     ...visitor,
     summary: "Check access to a page",
-    returns: accessAnswer,
+    returns: shape.accessAnswer,
     description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
     failures: ["page_not_found"],
   }),
-  route("POST /v2/public/pages/:handle/:pageSlug/access-code", anyone, pageSharing, shareAccess, {
+  page("POST /v2/public/pages/:handle/:pageSlug/access-code", shape.pageSharing, core.shareAccess, sharedView, {
     headerInputs: ["cookie", "host"],
     accepts: "form",
-    view: sharedView,
     errorView: failureView,
-    hidden: true,
   }),
-  route("GET /p/:handle/:pageSlug", anyone, pageVisit, visitPage, {
+  page("GET /p/:handle/:pageSlug", shape.pageVisit, core.visitPage, pageView, {
     ...visitor,
-    view: pageView,
     errorView: (fail, request) => (fail.status === 404 ? failureView(fail, request) : undefined),
-    hidden: true,
   }),
 ];

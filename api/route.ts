@@ -173,3 +173,14 @@ export function route<I, R>(
   const [method, path] = line.split(" ") as [Method, string];
   return { method, path, access, input, run: run as Row["run"], ...(more as Partial<Columns<never>>) };
 }
+
+/** A row for browsers: anyone may open it, a view renders its result, and the OpenAPI document omits it. */
+export function page<I, R>(
+  line: `${Method} /${string}`,
+  input: Schema<I>,
+  run: (runtime: Runtime, input: I, caller: Caller) => R,
+  view: Columns<Awaited<R>>["view"],
+  more: Partial<Columns<Awaited<R>>> = {},
+): Row {
+  return route(line, anyone, input, run, { view, hidden: true, ...more });
+}

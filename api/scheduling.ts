@@ -1,61 +1,8 @@
-import {
-  admitVisitor,
-  cancelBooking,
-  cancelPublicBooking,
-  confirmBooking,
-  createBooking,
-  createEventType,
-  declineBooking,
-  deleteEventType,
-  deleteSchedule,
-  listBookings,
-  listEventTypes,
-  listPublicEventTypes,
-  listSchedules,
-  listSlots,
-  mustBePublic,
-  putSchedule,
-  readBooking,
-  readCalendarFile,
-  readEventType,
-  readPublicBooking,
-  readPublicEventType,
-  readSchedule,
-  rescheduleBooking,
-  resynchronizeBooking,
-  type SlotAnswer,
-  updateEventType,
-} from "../core/scheduling/face.ts";
-import {
-  bookingAnswer,
-  bookingList,
-  bookingListing,
-  bookingMove,
-  bookingPath,
-  bookingRead,
-  declining,
-  eventTypeAnswer,
-  eventTypeChange,
-  eventTypeList,
-  eventTypePath,
-  newBooking,
-  newEventType,
-  newSchedule,
-  ownerCancellation,
-  publicBookingPath,
-  publicCancellation,
-  publicEventAnswer,
-  publicEventList,
-  publicEventPath,
-  publicHandle,
-  scheduleAnswer,
-  scheduleList,
-  schedulePath,
-  schedulingListing,
-  slotList,
-  slotQuery,
-} from "../schemas/scheduling.ts";
-import { anyone, creator, type Row, route, type View } from "./route.ts";
+import * as core from "../core/scheduling/face.ts";
+import * as shape from "../schemas/scheduling.ts";
+import { ownerBookingView } from "./owner-booking-view.ts";
+import { anyone, creator, page, type Row, route, type View } from "./route.ts";
+import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
 
 const owned = "/v2/handles/:handle/scheduling";
 const schedules = `${owned}/schedules` as const;
@@ -64,60 +11,72 @@ const bookings = `${owned}/bookings` as const;
 const publicPath = "/v2/public/scheduling/:handle";
 const event = `${publicPath}/:eventSlug` as const;
 const booking = `${event}/bookings/:bookingUid` as const;
+const feed = `${owned}/calendar-feed` as const;
+const pagePath = "/apps/public/scheduling/:handle";
+const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
 
-/** Scheduling: owners' settings and decisions, and visitors' slots and bookings. */
+const visitorPage = {
+  errorView: schedulingFailure,
+  said: { not_found: "eventMissing", service_unavailable: "calendarAway" },
+} as const;
+const headerInputs = ["visitorLanguage"] as const;
+
+/**
+ * Scheduling: owners' settings and decisions, visitors' slots and bookings, the feed of a handle's bookings at a secret address, the pages
+ * where visitors book and manage bookings, and the pages behind the links of owners' mails.
+ */
 export const schedulingRows: Row[] = [
-  route(`POST ${schedules}`, creator, newSchedule, putSchedule, {
+  route(`POST ${schedules}`, creator, shape.newSchedule, core.putSchedule, {
     created: 201,
     wrote: ({ schedule }) => schedule.scheduleId,
-    returns: scheduleAnswer,
+    returns: shape.scheduleAnswer,
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
   }),
-  route(`GET ${schedules}`, creator, schedulingListing, listSchedules, {
-    returns: scheduleList,
+  route(`GET ${schedules}`, creator, shape.schedulingListing, core.listSchedules, {
+    returns: shape.scheduleList,
     summary: "List schedules",
   }),
-  route(`GET ${schedules}/:scheduleId`, creator, schedulePath, readSchedule, {
-    returns: scheduleAnswer,
+  route(`GET ${schedules}/:scheduleId`, creator, shape.schedulePath, core.readSchedule, {
+    returns: shape.scheduleAnswer,
     summary: "Get a schedule",
     failures: ["schedule_not_found"],
   }),
-  route(`DELETE ${schedules}/:scheduleId`, creator, schedulePath, deleteSchedule, {
+  route(`DELETE ${schedules}/:scheduleId`, creator, shape.schedulePath, core.deleteSchedule, {
     summary: "Delete a schedule",
     failures: ["schedule_not_found"],
   }),
-  route(`POST ${eventTypes}`, creator, newEventType, createEventType, {
+  route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,
     wrote: ({ eventType }) => eventType.eventTypeId,
-    returns: eventTypeAnswer,
+    returns: shape.eventTypeAnswer,
     summary: "Create an event type",
     description: "Without `scheduleId` the oldest schedule of the handle applies.",
     failures: ["schedule_not_found", "event_type_slug_taken"],
   }),
-  route(`GET ${eventTypes}`, creator, schedulingListing, listEventTypes, {
-    returns: eventTypeList,
+  route(`GET ${eventTypes}`, creator, shape.schedulingListing, core.listEventTypes, {
+    returns: shape.eventTypeList,
     summary: "List event types",
   }),
-  route(`GET ${eventTypes}/:eventTypeId`, creator, eventTypePath, readEventType, {
-    returns: eventTypeAnswer,
+  route(`GET ${eventTypes}/:eventTypeId`, creator, shape.eventTypePath, core.readEventType, {
+    returns: shape.eventTypeAnswer,
     summary: "Get an event type",
     failures: ["event_type_not_found"],
   }),
-  route(`PUT ${eventTypes}/:eventTypeId`, creator, eventTypeChange, updateEventType, {
-    returns: eventTypeAnswer,
+  route(`PUT ${eventTypes}/:eventTypeId`, creator, shape.eventTypeChange, core.updateEventType, {
+    returns: shape.eventTypeAnswer,
     summary: "Update an event type",
     description:
       "An absent field keeps its value, also inside `buffers` and `payment`. Existing bookings keep their times and buffers.",
     failures: ["event_type_not_found", "schedule_not_found", "event_type_slug_taken"],
   }),
-  route(`DELETE ${eventTypes}/:eventTypeId`, creator, eventTypePath, deleteEventType, {
+  route(`DELETE ${eventTypes}/:eventTypeId`, creator, shape.eventTypePath, core.deleteEventType, {
     summary: "Delete an event type",
     description: "Its bookings stay.",
     failures: ["event_type_not_found"],
   }),
-  route(`GET ${bookings}`, creator, bookingListing, listBookings, {
-    returns: bookingList,
+  route(`GET ${bookings}`, creator, shape.bookingListing, core.listBookings, {
+    returns: shape.bookingList,
     summary: "List bookings",
     description: "Sorted by start; `from` is inclusive, `to` exclusive.",
     tool: {
@@ -127,65 +86,65 @@ export const schedulingRows: Row[] = [
         "Lists the bookings of the handle, with their visitors' names, addresses and answers, sorted by start. Use `from` and `to` for a period, and `status` to leave out what was cancelled.",
     },
   }),
-  route(`GET ${bookings}/:bookingUid`, creator, bookingPath, readBooking, {
-    returns: bookingRead,
+  route(`GET ${bookings}/:bookingUid`, creator, shape.bookingPath, core.readBooking, {
+    returns: shape.bookingRead,
     summary: "Get a booking",
     failures: ["booking_not_found"],
   }),
-  route(`POST ${bookings}/:bookingUid/confirm`, creator, bookingPath, confirmBooking, {
-    returns: bookingRead,
+  route(`POST ${bookings}/:bookingUid/confirm`, creator, shape.bookingPath, core.confirmBooking, {
+    returns: shape.bookingRead,
     summary: "Confirm a booking",
     description: "Accepts a booking that is PENDING.",
     failures: ["booking_not_found", "booking_not_pending"],
   }),
-  route(`POST ${bookings}/:bookingUid/decline`, creator, declining, declineBooking, {
-    returns: bookingRead,
+  route(`POST ${bookings}/:bookingUid/decline`, creator, shape.declining, core.declineBooking, {
+    returns: shape.bookingRead,
     summary: "Decline a booking",
     description: "Rejects a booking that is PENDING and frees its slot.",
     failures: ["booking_not_found", "booking_not_pending"],
   }),
-  route(`POST ${bookings}/:bookingUid/cancel`, creator, ownerCancellation, cancelBooking, {
-    returns: bookingRead,
+  route(`POST ${bookings}/:bookingUid/cancel`, creator, shape.ownerCancellation, core.cancelBooking, {
+    returns: shape.bookingRead,
     summary: "Cancel a booking",
     description: "Frees the slot, refunds a payment and tells the attendee. Cancelling again is no error.",
     failures: ["booking_not_found", "booking_not_cancellable"],
   }),
-  route(`POST ${bookings}/:bookingUid/sync`, creator, bookingPath, resynchronizeBooking, {
+  route(`POST ${bookings}/:bookingUid/sync`, creator, shape.bookingPath, core.resynchronizeBooking, {
     status: 202,
-    returns: bookingRead,
+    returns: shape.bookingRead,
     summary: "Synchronize a booking with its calendar",
     description: "Writes the calendar event and the meeting of the booking again, without waiting for the next retry.",
     failures: ["booking_not_found"],
   }),
 
-  route(`GET ${publicPath}`, anyone, publicHandle, listPublicEventTypes, {
-    guard: admitVisitor,
-    returns: publicEventList,
+  route(`GET ${publicPath}`, anyone, shape.publicHandle, core.listPublicEventTypes, {
+    guard: core.admitVisitor,
+    returns: shape.publicEventList,
     summary: "List the public event types of a handle",
     description: "Event types that are ACTIVE and not hidden.",
     failures: ["not_found", "rate_limited"],
   }),
-  route(`GET ${event}`, anyone, publicEventPath, readPublicEventType, {
-    guard: admitVisitor,
-    returns: publicEventAnswer,
+  route(`GET ${event}`, anyone, shape.publicEventPath, core.readPublicEventType, {
+    guard: core.admitVisitor,
+    returns: shape.publicEventAnswer,
     summary: "Get a public event type",
     failures: ["event_type_not_found", "rate_limited"],
   }),
-  route(`GET ${event}/slots`, anyone, slotQuery, listSlots, {
-    guard: admitVisitor,
-    subject: mustBePublic,
+  route(`GET ${event}/slots`, anyone, shape.slotQuery, core.listSlots, {
+    guard: core.admitVisitor,
+    subject: core.mustBePublic,
     view: slotsView,
-    returns: slotList,
+    returns: shape.slotList,
     summary: "List available slots",
     description:
       "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes with every booking.",
     failures: ["event_type_not_found", "rate_limited"],
   }),
-  route(`POST ${event}/bookings`, anyone, newBooking, createBooking, {
-    guard: admitVisitor,
-    subject: mustBePublic,
+  route(`POST ${event}/bookings`, anyone, shape.newBooking, core.createBooking, {
+    guard: core.admitVisitor,
+    subject: core.mustBePublic,
     status: 201,
-    returns: bookingAnswer,
+    returns: shape.bookingAnswer,
     summary: "Book a slot",
     idempotent: true,
     headerInputs: ["visitorLanguage"],
@@ -200,30 +159,30 @@ export const schedulingRows: Row[] = [
       "rate_limited",
     ],
   }),
-  route(`GET ${booking}`, anyone, publicBookingPath, readPublicBooking, {
-    guard: admitVisitor,
-    returns: bookingRead,
+  route(`GET ${booking}`, anyone, shape.publicBookingPath, core.readPublicBooking, {
+    guard: core.admitVisitor,
+    returns: shape.bookingRead,
     summary: "Get a booking as a visitor",
     failures: ["booking_not_found", "rate_limited"],
   }),
-  route(`GET ${booking}/calendar.ics`, anyone, publicBookingPath, readCalendarFile, {
-    guard: admitVisitor,
+  route(`GET ${booking}/calendar.ics`, anyone, shape.publicBookingPath, core.readCalendarFile, {
+    guard: core.admitVisitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
     failures: ["booking_not_found", "rate_limited"],
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
-  route(`POST ${booking}/cancel`, anyone, publicCancellation, cancelPublicBooking, {
-    guard: admitVisitor,
-    returns: bookingAnswer,
+  route(`POST ${booking}/cancel`, anyone, shape.publicCancellation, core.cancelPublicBooking, {
+    guard: core.admitVisitor,
+    returns: shape.bookingAnswer,
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
     failures: ["booking_not_found", "booking_not_cancellable", "rate_limited"],
   }),
-  route(`POST ${event}/reschedule`, anyone, bookingMove, rescheduleBooking, {
-    guard: admitVisitor,
-    subject: mustBePublic,
-    returns: bookingAnswer,
+  route(`POST ${event}/reschedule`, anyone, shape.bookingMove, core.rescheduleBooking, {
+    guard: core.admitVisitor,
+    subject: core.mustBePublic,
+    returns: shape.bookingAnswer,
     summary: "Reschedule a booking",
     description:
       "Moves the booking atomically: its uid stays, and on failure it keeps its slot. A booking that needs confirmation becomes PENDING again.",
@@ -236,14 +195,53 @@ export const schedulingRows: Row[] = [
       "rate_limited",
     ],
   }),
+
+  route(`POST ${feed}`, creator, shape.newCalendarFeed, core.createCalendarFeed, {
+    status: 201,
+    returns: shape.shownCalendarFeedAnswer,
+    wrote: () => "calendar-feed",
+    summary: "Create or rotate the calendar feed",
+    description:
+      "Answers a secret address that any calendar can subscribe to; it is in this answer only. An earlier address ends at once.",
+  }),
+  route(`GET ${feed}`, creator, shape.calendarFeedPath, core.readCalendarFeed, {
+    returns: shape.calendarFeedAnswer,
+    summary: "Get the calendar feed",
+    failures: ["not_found"],
+  }),
+  route(`DELETE ${feed}`, creator, shape.calendarFeedPath, core.deleteCalendarFeed, {
+    summary: "Revoke the calendar feed",
+    description: "Its address answers 404 from the next request on. It is no error if there is none.",
+  }),
+  route("GET /v2/public/calendars/:handle/:file", anyone, shape.publicCalendarFeed, core.readFeed, {
+    view: feedView,
+    summary: "Subscribe to the bookings of a handle",
+    description:
+      "An iCalendar file of the accepted and pending bookings from 90 days ago on, at most 1,000. The address is the capability.",
+    failures: ["not_found", "rate_limited"],
+    produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
+  }),
+
+  page(`GET ${pagePath}`, shape.publicHandle, core.listPublicEventTypes, eventListView, visitorPage),
+  page(`GET ${pagePath}/:eventSlug`, shape.schedulingVisit, core.visitEvent, schedulingView, visitorPage),
+  page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, ownerBookingView, { headerInputs }),
+  page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, ownerBookingView, {
+    headerInputs,
+    accepts: "form",
+  }),
 ];
 
 /** Slots change with every booking: never cached, but revalidated with an entity tag. */
-function slotsView({ body, etag }: SlotAnswer): View {
+function slotsView({ body, etag }: core.SlotAnswer): View {
   return { type: "application/json; charset=utf-8", body, headers: { ETag: etag, "Cache-Control": "no-cache" } };
 }
 
 function calendarView({ text, method }: { text: string; method: string }): View {
   const headers = { "Content-Disposition": 'attachment; filename="booking.ics"', "Cache-Control": "no-store" };
   return { type: `text/calendar; charset=utf-8; method=${method}`, body: text, headers };
+}
+
+function feedView({ text, etag }: { text: string; etag: string }): View {
+  const headers = { ETag: etag, "Cache-Control": "private, no-cache", "Referrer-Policy": "no-referrer" };
+  return { type: "text/calendar; charset=utf-8", body: text, headers };
 }

@@ -1,5 +1,5 @@
-import { readStrategy, retrieveStrategy } from "../core/strategy/face.ts";
-import { strategyAnswer, strategyPath, strategyQuery } from "../schemas/strategy.ts";
+import * as core from "../core/strategy/face.ts";
+import * as shape from "../schemas/strategy.ts";
 import { creatorOrToken, type Row, route } from "./route.ts";
 
 const strategy = "/v2/handles/:handle/agent/strategy";
@@ -7,9 +7,9 @@ const reader = creatorOrToken("agent.strategy.read");
 
 /** Strategy retrieval: for agents, with a session or a token. */
 export const strategyRows: Row[] = [
-  route(`POST ${strategy}/retrieve`, reader, strategyQuery, retrieveStrategy, {
+  route(`POST ${strategy}/retrieve`, reader, shape.strategyQuery, core.retrieveStrategy, {
     isReadOnly: true,
-    returns: strategyAnswer,
+    returns: shape.strategyAnswer,
     summary: "Retrieve strategy examples",
     description:
       "Finds worked examples, failed examples and app structure examples in the documents tagged `strategy`. `status` is `partial` if a part of the search failed. The answer is kept for 24 h.",
@@ -20,8 +20,8 @@ export const strategyRows: Row[] = [
         "Searches the handle's strategy documents before something is written or built. Answers the best matches in three groups: examples that worked, examples that failed, and how applications are structured.",
     },
   }),
-  route(`GET ${strategy}/context/:contextId`, reader, strategyPath, readStrategy, {
-    returns: strategyAnswer,
+  route(`GET ${strategy}/context/:contextId`, reader, shape.strategyPath, core.readStrategy, {
+    returns: shape.strategyAnswer,
     summary: "Get a stored retrieval",
     failures: ["context_not_found"],
   }),
