@@ -155,28 +155,28 @@ function mailOf(runtime: Runtime, taken: LeasedDelivery, { subject, html, text }
   return {
     from: { name, address },
     to: recipientOf(taken),
-    replyTo: replyTo && (asciiAddress(replyTo) ?? replyTo),
+    replyTo: replyTo ? (asciiAddress(replyTo) ?? replyTo) : undefined,
     subject,
     messageId: messageIdOf(runtime.env, { messageId, n }, domain),
     date: new Date(message.createdAt),
     html,
     text,
     files: content.attachments ?? [],
-    more: [
-      ["Auto-Submitted", "auto-generated"],
-      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscription(runtime, { messageId, n }, domain) : []),
-    ],
+    headers: {
+      "Auto-Submitted": "auto-generated",
+      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscription(runtime, { messageId, n }, domain) : {}),
+    },
   };
 }
 
 /** The header fields of one-click unsubscription (RFC 8058), with a mailto address for older clients (RFC 2369). */
-function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, domain: string): [string, string][] {
+function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, domain: string): Mail["headers"] {
   const page = unsubscribeUrl(env, at);
   const address = returnAddress(env, { kind: "u", ...at }, domain);
-  return [
-    ["List-Unsubscribe", `<${page}>, <mailto:${address}?subject=unsubscribe>`],
-    ["List-Unsubscribe-Post", "List-Unsubscribe=One-Click"],
-  ];
+  return {
+    "List-Unsubscribe": `<${page}>, <mailto:${address}?subject=unsubscribe>`,
+    "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+  };
 }
 
 async function settleFailure(
