@@ -83,7 +83,7 @@ function partOf(node: MimeNode): Mime {
 
 function contentOf(node: MimeNode): string {
   const content = node.content as string | Buffer;
-  const encoding = node.getTransferEncoding();
+  const encoding = node.getHeader("Content-Transfer-Encoding");
   if (encoding === "base64") return wrapBase64(Buffer.from(content as string).toString("base64"));
   return encoding === "quoted-printable" ? wrap(encode(content)) : String(content);
 }
