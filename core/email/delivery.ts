@@ -21,9 +21,8 @@ import type { StoredMessage } from "./messages.ts";
 import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { isSuppressed, suppressionOf } from "./suppressions.ts";
-import { type Rendered, renderTemplate, templateVersion, textOf } from "./templates.ts";
+import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVariable } from "./templates.ts";
 import { ranks, scheduleHandle } from "./turns.ts";
-import { unsubscribeVariable } from "./unsubscribe-line.ts";
 
 /** A delivery leased by a worker; only the holder of the token may settle it. */
 export interface LeasedDelivery extends DeliveryName {

@@ -16,7 +16,6 @@ type Field = "subject" | "html" | "text";
 const MAX_RENDERED_LENGTH = 1_048_576;
 /** Longest header value (RFC 5322, section 2.1.1). */
 const MAX_HEADER_LENGTH = 998;
-const placeholder = /\{\{([A-Za-z0-9_.-]{1,64})\}\}/y;
 
 /** Parses a subject or a text body; `template_invalid` with the position of any malformed `{{`. */
 export function parsePlain(field: "subject" | "text", source: string): Pieces {
@@ -32,7 +31,7 @@ export function parseHtml(source: string): Pieces {
   const places = htmlPlaces(source, found, (at, why) => {
     throw malformed("html", source, { at, why });
   });
-  return piecesOf(source, found, ({ start }) => places.get(start) as HtmlContext);
+  return piecesOf(source, found, (start) => places.get(start) as HtmlContext);
 }
 
 /** Parses a text leniently: only the given names are placeholders, everything else is literal. */
@@ -55,16 +54,11 @@ export function namesIn(pieces: Pieces): string[] {
 export function render(pieces: Pieces, variables: Readonly<Record<string, string>>): string {
   let text = "";
   for (const piece of pieces) {
-    text += typeof piece === "string" ? piece : write(piece.name, piece.place, given(variables, piece.name));
+    text += typeof piece === "string" ? piece : written(piece.name, piece.place, variables);
     if (text.length > MAX_RENDERED_LENGTH)
       throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
   }
   return text;
-}
-
-/** True if the variable has a value of its own, not an inherited one. */
-export function hasValue(variables: Readonly<Record<string, string>>, name: string): boolean {
-  return Object.hasOwn(variables, name);
 }
 
 /** A placeholder in a source; offsets are in UTF-16 units. */
@@ -75,27 +69,20 @@ interface Placeholder {
 }
 
 function placeholdersIn(field: Field, source: string): Placeholder[] {
-  const found: Placeholder[] = [];
-  for (let start = source.indexOf("{{"); start !== -1; start = source.indexOf("{{", found.at(-1)?.end)) {
-    placeholder.lastIndex = start;
-    const [whole, name] = placeholder.exec(source) ?? [];
-    if (whole === undefined || name === undefined)
-      throw malformed(field, source, {
-        at: start,
-        why: "{{ starts nothing but {{name}}, with a name of A-Z a-z 0-9 _ . -",
-      });
-    found.push({ name, start, end: start + whole.length });
-  }
-  return found;
+  const found = source.matchAll(/\{\{(?:([A-Za-z0-9_.-]{1,64})\}\})?/g);
+  return Array.from(found, ({ 0: whole, 1: name, index: start }) => {
+    const why = "{{ starts nothing but {{name}}, with a name of A-Z a-z 0-9 _ . -";
+    if (name === undefined) throw malformed(field, source, { at: start, why });
+    return { name, start, end: start + whole.length };
+  });
 }
 
-function piecesOf(source: string, found: Placeholder[], placeOf: (one: Placeholder) => PlaceholderContext): Pieces {
-  const literals = [...found, undefined].map((one, at) => source.slice(found[at - 1]?.end ?? 0, one?.start));
-  const pieces: Pieces = literals.flatMap((literal, at) => {
-    const next = found[at];
-    return next ? [literal, { name: next.name, place: placeOf(next) }] : [literal];
-  });
-  return pieces.filter((piece) => piece !== "");
+function piecesOf(source: string, found: Placeholder[], placeOf: (start: number) => PlaceholderContext): Pieces {
+  const ends = [0, ...found.map(({ end }) => end)];
+  const pieces = found.flatMap(
+    ({ name, start }, at): Pieces => [source.slice(ends[at], start), { name, place: placeOf(start) }],
+  );
+  return [...pieces, source.slice(ends.at(-1))].filter((piece) => piece !== "");
 }
 
 function malformed(field: Field, source: string, { at, why }: { at: number; why: string }): Fail {
@@ -106,7 +93,9 @@ function malformed(field: Field, source: string, { at, why }: { at: number; why:
   });
 }
 
-function write(name: string, place: PlaceholderContext, value: string): string {
+/** The value of a variable in its context; only the template's own variables count, not inherited ones. */
+function written(name: string, place: PlaceholderContext, variables: Readonly<Record<string, string>>): string {
+  const value = Object.hasOwn(variables, name) ? (variables[name] as string) : "";
   if (place === "plain") return value;
   if (place === "header") return header(name, value);
   return escapeHtml(place === "text" || place === "attribute" ? value : addressPart(name, place, value));
@@ -119,16 +108,11 @@ function addressPart(name: string, place: Exclude<HtmlContext, "text" | "attribu
   const path = encoded(value).replaceAll("%2F", "/");
   if (place === "path") return path;
   if (place === "after host") return /^\/|^$/.test(path) ? path : `/${path}`;
-  if (place === "host" ? !/^[\p{L}\p{N}.-]*$/u.test(value) : !hasSafeScheme(value))
-    throw invalid(
-      `/variables/${name}`,
-      place === "host" ? "is not part of a host name" : "is not an address of http, https, mailto or tel",
-    );
+  if (place === "host" && !/^[\p{L}\p{N}.-]*$/u.test(value))
+    throw invalid(`/variables/${name}`, "is not part of a host name");
+  if (place === "address" && !hasSafeScheme(value))
+    throw invalid(`/variables/${name}`, "is not an address of http, https, mailto or tel");
   return value;
-}
-
-function given(variables: Readonly<Record<string, string>>, name: string): string {
-  return hasValue(variables, name) ? (variables[name] as string) : "";
 }
 
 /** A header value: one line, so that it can't add headers. */

@@ -21,17 +21,19 @@ export function htmlPlaces(
   found: readonly { start: number }[],
   refuse: Refuse,
 ): Map<number, HtmlContext> {
-  const finder = new PlaceFinder(source, refuse);
-  const reader = new HtmlReader(finder, { maxElements });
-  let done = 0;
-  for (const { start } of found) {
-    reader.read(source.slice(done, start));
-    done = start;
-    finder.enter(start, reader);
+  const places = new Map<number, HtmlContext>();
+  const quoted: number[] = [];
+  const reader = new HtmlReader(attributePlaces(source, { places, quoted }, refuse), { maxElements });
+  for (const [at, { start }] of found.entries()) {
+    reader.read(source.slice(found[at - 1]?.start ?? 0, start));
+    if (reader.place === "text") places.set(start, "text");
+    else if (reader.place === "quoted value") quoted.push(start);
+    else if (reader.place === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
+    else refuse(start, reasonAgainst(source.slice(Math.max(start - 40, 0), start)));
   }
-  reader.read(source.slice(done));
+  reader.read(source.slice(found.at(-1)?.start ?? 0));
   reader.finish();
-  return finder.places;
+  return places;
 }
 
 /** Where a last line of an HTML body belongs: before `</body>`, else at the end. */
@@ -40,92 +42,74 @@ export function lastLineAt(source: string): number {
   const endTag = (name: string, at: number): void => {
     if (name === "body") end = at;
   };
-  const reader = new HtmlReader({ endTag }, { maxElements });
-  reader.read(source);
+  new HtmlReader({ endTag }, { maxElements }).read(source);
   return end;
 }
 
-class PlaceFinder implements HtmlListener {
-  readonly places = new Map<number, HtmlContext>();
-  readonly #source: string;
-  readonly #refuse: Refuse;
-  /** Start offsets of placeholders in the attribute values of the current tag. */
-  #quoted: number[] = [];
-
-  constructor(source: string, refuse: Refuse) {
-    this.#source = source;
-    this.#refuse = refuse;
-  }
-
-  /** Records the context of the placeholder at the reader's position. */
-  enter(at: number, reader: HtmlReader): void {
-    if (reader.place === "text") this.places.set(at, "text");
-    else if (reader.place === "quoted value") this.#quoted.push(at);
-    else
-      this.#refuse(
-        at,
-        reader.place === "raw text" ? notAllowedIn(`<${reader.openElement}>`) : reasonAgainst(this.#source, at),
-      );
-  }
-
-  startTag({ name, attributes, at: tagAt }: StartTag): void {
-    // Whether it counts depends on the text before it.
-    if (name === "frameset") this.#refuse(tagAt, "<frameset> is not allowed");
-    for (const at of this.#quoted) {
-      const attribute = attributes.find(({ start, end }) => start <= at && at < end);
-      if (attribute === undefined) this.#refuse(at, notAllowedIn("a repeated attribute"));
-      else this.places.set(at, this.#placeInAttribute(name, attribute, at));
-    }
-    this.#quoted = [];
-  }
-
-  endTag(): void {
-    for (const at of this.#quoted) this.#refuse(at, notAllowedIn("an end tag"));
-  }
-
-  refused(why: string, at: number): void {
-    this.#refuse(at, why);
-  }
-
-  #placeInAttribute(element: string, { name, start, end }: StartTag["attributes"][number], at: number): HtmlContext {
-    const isUnsafe = name.startsWith("on") || unsafe.has(name) || (element === "meta" && name === "content");
-    if (isUnsafe || animations.has(element)) this.#refuse(at, notAllowedIn(`the attribute ${name} of <${element}>`));
-    if (!addressAttributes.has(name)) return "attribute";
-    // Between the quotes.
-    const value = this.#source.slice(start, end).search(/["']/) + start + 1;
-    const place = placeInAddress(this.#source.slice(value, at), this.#source.slice(at, end - 1));
-    return isPlace(place) ? place : this.#refuse(at, place);
-  }
+/** Moves the placeholders in `quoted`, which are in attribute values of the current tag, to `places` as soon as the tag is complete. */
+function attributePlaces(
+  source: string,
+  { places, quoted }: { places: Map<number, HtmlContext>; quoted: number[] },
+  refuse: Refuse,
+): HtmlListener {
+  return {
+    startTag({ name, attributes, at: tagAt }) {
+      // Whether it counts depends on the text before it.
+      if (name === "frameset") refuse(tagAt, "<frameset> is not allowed");
+      for (const at of quoted.splice(0)) {
+        const attribute = attributes.find(({ start, end }) => start <= at && at < end);
+        if (attribute === undefined) refuse(at, notAllowedIn("a repeated attribute"));
+        else
+          places.set(
+            at,
+            placeInAttribute(source, { ...attribute, element: name, at }, (why) => refuse(at, why)),
+          );
+      }
+    },
+    endTag() {
+      for (const at of quoted) refuse(at, notAllowedIn("an end tag"));
+    },
+    refused: (why, at) => refuse(at, why),
+  };
 }
 
 /** Attributes whose value is neither text nor a single URL. */
 const unsafe = new Set(["style", "srcset", "imagesrcset", "srcdoc"]);
 
+type Attribute = StartTag["attributes"][number] & { element: string; at: number };
+
+function placeInAttribute(
+  source: string,
+  { element, name, start, end, at }: Attribute,
+  refuse: (why: string) => never,
+): HtmlContext {
+  const isUnsafe = name.startsWith("on") || unsafe.has(name) || (element === "meta" && name === "content");
+  if (isUnsafe || animations.has(element)) refuse(notAllowedIn(`the attribute ${name} of <${element}>`));
+  if (!addressAttributes.has(name)) return "attribute";
+  // Between the quotes.
+  const value = source.slice(start, end).search(/["']/) + start + 1;
+  return placeInAddress(source.slice(value, at), source.slice(at, end - 1), refuse);
+}
+
 function notAllowedIn(where: string): string {
   return `a placeholder can't stand in ${where}`;
 }
 
-function reasonAgainst(source: string, at: number): string {
-  const before = source.slice(Math.max(at - 40, 0), at);
+function reasonAgainst(before: string): string {
   if (/<\/?$/.test(before)) return "a placeholder can't stand right after < or </; write &lt; for the character";
   if (/&[#a-z0-9]*$/i.test(before)) return "a placeholder can't stand right after &; write &amp; for the character";
   return notAllowedIn("a comment, a tag name or an unquoted attribute");
 }
 
-const addressPlaces = ["address", "host", "after host", "path", "query", "mailbox"] as const;
-
-function isPlace(place: string): place is (typeof addressPlaces)[number] {
-  return (addressPlaces as readonly string[]).includes(place);
-}
-
-/** The context of a placeholder in a URL, given the text before and after it, or the reason to reject it. */
-function placeInAddress(before: string, from: string): string {
+/** The context of a placeholder in a URL, given the text before it and the text from it on. */
+function placeInAddress(before: string, from: string, refuse: (why: string) => never): HtmlContext {
   const head = asBrowsersRead(before);
   const after = asBrowsersRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
-  if (/^[^?#]*&/.test(head)) return "a placeholder can't follow & in the path of an address; write %26";
-  if (head === "")
-    return /^[a-z0-9+.-]*(:|&(?!amp;))/i.test(after) ? "the scheme of an address can't come from a value" : "address";
-  if (!hasSafeScheme(head)) return "the address before the placeholder is not one of http, https, mailto or tel";
+  if (/^[^?#]*&/.test(head)) refuse("a placeholder can't follow & in the path of an address; write %26");
+  if (head === "" && /^[a-z0-9+.-]*(:|&(?!amp;))/i.test(after))
+    refuse("the scheme of an address can't come from a value");
+  if (head === "") return "address";
+  if (!hasSafeScheme(head)) refuse("the address before the placeholder is not one of http, https, mailto or tel");
   if (/[?#]/.test(head) || head === "/") return "query";
   if (/^(mailto|tel):/i.test(head)) return "mailbox";
   const [, host] = /^(?:https?:\/*|\/\/+)([^/]*)$/i.exec(head) ?? [];

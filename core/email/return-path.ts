@@ -2,7 +2,6 @@ import { Buffer } from "node:buffer";
 import type { Env } from "../platform/env.ts";
 import { type Keys, roots, sameText, sign } from "../platform/sealing.ts";
 import { mailFromDomain } from "./identity.ts";
-import { UNSUBSCRIBE_PATH } from "./unsubscribe-line.ts";
 
 /** The purpose of an address of the service: `b` receives bounces, `u` unsubscriptions. */
 type ReturnKind = "b" | "u";
@@ -13,6 +12,9 @@ interface ReturnedDelivery {
   messageId: string;
   n: number;
 }
+
+/** Path of unsubscribe pages, before the token of a delivery. */
+export const UNSUBSCRIBE_PATH = "/v2/public/email/unsubscribe";
 
 const prefix = "msg_";
 

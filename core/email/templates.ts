@@ -12,6 +12,7 @@ import type {
   templatePreview,
   templateVersionPath,
 } from "../../schemas/email.ts";
+import { wordsOf } from "../../schemas/languages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -28,8 +29,12 @@ import {
   readRecord,
   requireRecord,
 } from "../store/records.ts";
-import { hasValue, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
-import { UNSUBSCRIBE_PATH, unsubscribeVariable, withUnsubscribeLine } from "./unsubscribe-line.ts";
+import { namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
+import { lastLineAt } from "./html-places.ts";
+import { UNSUBSCRIBE_PATH } from "./return-path.ts";
+
+/** The variable that the service fills with the recipient's unsubscribe address. */
+export const unsubscribeVariable = "unsubscribeUrl";
 
 type StoredTemplate = Omit<Template, "handle">;
 
@@ -60,10 +65,10 @@ export async function createTemplate(
   const instant = new Date(at).toISOString();
   const stamps = { activeVersion: 1, status: "ACTIVE", createdAt: instant, updatedAt: instant } as const;
   const value: StoredTemplate = { templateId, name, ...content, ...stamps };
-  const beside = contentCompanion(handle)(value);
+  const beside = contentCompanion(handle, value);
   if (!(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside })))
     throw new Fail("email_template_already_exists");
-  return { template: toTemplate(handle, value) };
+  return { template: { ...value, handle } };
 }
 
 /**
@@ -82,10 +87,8 @@ export async function updateTemplate(
     const { name = current.name, status = current.status } = input;
     return { ...current, name, status, ...content, activeVersion, updatedAt: new Date(runtime.now()).toISOString() };
   };
-  const changed = await changeRecord<StoredTemplate>(runtime, placeOf(handle, templateId), {
-    change,
-    beside: contentCompanion(handle),
-  });
+  const beside = (next: StoredTemplate): Companion => contentCompanion(handle, next);
+  const changed = await changeRecord<StoredTemplate>(runtime, placeOf(handle, templateId), { change, beside });
   if (changed === undefined) throw new Fail("email_template_not_found");
   return { template: toTemplate(handle, changed) };
 }
@@ -95,13 +98,8 @@ export async function readTemplate(
   { redis }: Pick<Runtime, "redis">,
   input: Infer<typeof templatePath>,
 ): Promise<{ template: Template }> {
-  const { handle, templateId } = input;
-  const stored = await requireRecord<StoredTemplate>(
-    redis,
-    keys.template(handle, templateId),
-    "email_template_not_found",
-  );
-  return { template: toTemplate(handle, stored) };
+  const key = keys.template(input.handle, input.templateId);
+  return { template: toTemplate(input.handle, await requireRecord(redis, key, "email_template_not_found")) };
 }
 
 /** One template with the content of an earlier version. */
@@ -188,22 +186,33 @@ export async function templateVersion(
  * the unsubscribe address is added if the content has none; that variable is then filled in by the service.
  */
 export function parseTemplate(given: TemplateContent, purpose?: Purpose): ParsedTemplate {
-  const content = purpose === "PRODUCT_NOTIFICATION" ? withUnsubscribeLine(given, languageIn(given)) : given;
+  const content = purpose === "PRODUCT_NOTIFICATION" ? withUnsubscribeLine(given) : given;
   const subject = parsePlain("subject", content.subject);
   const html = content.html === null ? null : parseHtml(content.html);
-  const text = content.text === null ? derivedText(content.html ?? "", html ?? []) : parsePlain("text", content.text);
+  // A derived text is derived once and not from each mail: only placeholders of the HTML are placeholders in it.
+  const derived = () => parseKnown(textOf(content.html ?? ""), new Set(namesIn(html ?? [])));
+  const text = content.text === null ? derived() : parsePlain("text", content.text);
   const names = new Set([subject, html ?? [], text].flatMap(namesIn));
   if (purpose === "PRODUCT_NOTIFICATION") names.delete(unsubscribeVariable);
   return { subject, html, text, names: [...names] };
 }
 
-function languageIn({ subject, html, text }: TemplateContent): string {
-  return languageOf(`${subject}\n${text ?? textOf(html ?? "")}`);
+/** A content with a last line for the unsubscribe address, in the mail's language, in an HTML or text that has none. */
+function withUnsubscribeLine({ subject, html, text }: TemplateContent): TemplateContent {
+  const asked = `{{${unsubscribeVariable}}}`;
+  const word = wordsOf(languageOf(`${subject}\n${text ?? textOf(html ?? "")}`)).unsubscribe.action;
+  const link = `<p style="margin-top:2em;font-size:small"><a href="${asked}">${word}</a></p>`;
+  const end = lastLineAt(html ?? "");
+  return {
+    subject,
+    html: !html || html.includes(asked) ? html : `${html.slice(0, end)}\n${link}\n${html.slice(end)}`,
+    text: !text || text.includes(asked) ? text : `${text.trimEnd()}\n\n${word}: ${asked}\n`,
+  };
 }
 
 /** `template_variables_missing` with every variable of the template that has no value. */
 export function mustHaveAll({ names }: ParsedTemplate, variables: Readonly<Record<string, string>>): void {
-  const missing = names.filter((name) => !hasValue(variables, name));
+  const missing = names.filter((name) => !Object.hasOwn(variables, name));
   if (missing.length === 0) return;
   throw new Fail("template_variables_missing", {
     detail: `These variables have no value: ${missing.join(", ")}.`,
@@ -239,11 +248,6 @@ const reading = {
   ],
 };
 
-/** Derives the text part from the template and not from each mail: only placeholders of the HTML are placeholders in the text. */
-function derivedText(html: string, pieces: Pieces): Pieces {
-  return parseKnown(textOf(html), new Set(namesIn(pieces)));
-}
-
 const placeOf = placesOf(keys.template, keys.templates, keys.templatesVersion);
 
 function contentOf(
@@ -262,14 +266,14 @@ function sameContent(one: TemplateContent, other: TemplateContent): boolean {
 }
 
 /** The content of the active version has its own key, which later versions don't overwrite. */
-function contentCompanion(handle: string): (template: StoredTemplate) => Companion {
-  return ({ templateId, activeVersion, subject, html, text }) => ({
-    key: keys.templateContent(handle, templateId, activeVersion),
-    value: JSON.stringify({ subject, html, text }),
-  });
+function contentCompanion(
+  handle: string,
+  { templateId, activeVersion, subject, html, text }: StoredTemplate,
+): Companion {
+  const key = keys.templateContent(handle, templateId, activeVersion);
+  return { key, value: JSON.stringify({ subject, html, text }) };
 }
 
-function toTemplate(handle: string, stored: StoredTemplate): Template {
-  const { templateId, name, subject, html, text, activeVersion, status, createdAt, updatedAt } = stored;
-  return { templateId, handle, name, subject, html, text, activeVersion, status, createdAt, updatedAt };
+function toTemplate(handle: string, { version: _version, ...stored }: StoredTemplate & { version: number }): Template {
+  return { ...stored, handle };
 }
