@@ -231,6 +231,33 @@ t.test("a misspelt stop word is no word that the text lacks", async (t) => {
     ),
   ]);
   t.equal(replyTo(library, readQuestion("what shuold i wear", "en")).kind, "answer");
+  t.not(replyTo(library, readQuestion("is there a booth for clothes", "en")).kind, "answer", '"booth" is no "both"');
+});
+
+t.test("a weight, a length, a temperature or an age that is asked for is in the answer", async (t) => {
+  const kindOf = (ask: string, text: string, language = "en") =>
+    replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
+  const asked: [ask: string, answers: string, doesNot: string, language?: string][] = [
+    ["how heavy may my suitcase be", "A suitcase may weigh 20 kg.", "A suitcase costs £20."],
+    ["how deep is the pool", "The pool is two metres deep.", "The pool opens at 10am."],
+    ["how hot does the sauna get", "The sauna gets to 90 °C.", "The sauna is for 12 people."],
+    ["how old is Gaz", "Gaz is 54 years old.", "Gaz built trams for 22 years."],
+    ["ab welchem Alter darf man reiten", "Reiten darf man ab zehn Jahren.", "Reiten kostet 10 Euro.", "de"],
+    ["combien pèse le vélo", "Le vélo pèse 14 kg.", "Le vélo a 14 vitesses.", "fr"],
+  ];
+  for (const [ask, answers, doesNot, language] of asked) {
+    t.equal(kindOf(ask, answers, language), "answer", ask);
+    t.not(kindOf(ask, doesNot, language), "answer", doesNot);
+  }
+});
+
+t.test("a span of time answers when and how long, in the sentence itself or in the next one", async (t) => {
+  const kindOf = (ask: string, text: string) =>
+    replyTo(openLibrary([pageSource(`<p>${text}</p>`)]), readQuestion(ask, "en")).kind;
+  t.equal(kindOf("when do i get my refund", "You get your refund within two weeks."), "answer");
+  t.equal(kindOf("how long do vouchers last", "Vouchers can be of any amount. They last 18 months."), "answer");
+  t.equal(kindOf("how long has the shop been open", "The shop has been open since 1974."), "answer");
+  t.not(kindOf("how long does the tour last", "The tour begins at the harbour."), "answer");
 });
 
 t.test("a question for the time of day is answered by a clock time, and not by a day", async (t) => {

@@ -74,6 +74,10 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
   clock: 0.5,
   time: 0.5,
   duration: 0.6,
+  age: 0.6,
+  weight: 0.6,
+  length: 0.6,
+  warmth: 0.6,
   count: 0.4,
   place: 0.4,
   person: 0.4,
@@ -81,9 +85,14 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
   mail: 1.2,
 };
 /** Shapes that are recognised by their form; the others are guesses. */
-const CERTAIN_SHAPES: readonly Shape[] = ["amount", "clock", "time", "duration", "count", "phone", "mail"];
+const CERTAIN_SHAPES: readonly Shape[] = [
+  ...(["amount", "clock", "time", "duration", "age", "weight", "length", "warmth"] as const),
+  ...(["count", "phone", "mail"] as const),
+];
 /** The least strength of a word for a shape, which then counts as much as its form. */
 const NAMED = 0.5;
+/** The factor of a shape in the sentence before or after. */
+const BESIDE = 0.7;
 
 /** Bonuses for the visitor's page, the question's language, a heading with a subject, and a near embedding. */
 const OWN_PAGE = 0.1;
@@ -186,10 +195,11 @@ export class Library {
 
   #hitsIn(section: Section, { wanted, asks }: { wanted: readonly Wanted[]; asks: readonly AskedShape[] }): Hit[] {
     const total = [...wanted, ...asks].reduce((sum, { weight }) => sum + weight, 0) || 1;
-    const rows = this.#readingsOf(section).map((reading) => ({
+    const readings = this.#readingsOf(section);
+    const rows = readings.map((reading, at) => ({
       reading,
       held: wanted.map(({ likeness }) => strengthOf(reading.strengths, likeness)),
-      shaped: asks.map((ask) => askedFor(reading, ask)),
+      shaped: asks.map((ask) => shapedAt(readings, at, ask)),
     }));
     const whole = wanted.map((_, at) => Math.max(...rows.map(({ held }) => held[at]!)));
     const missing = Math.max(0, ...whole.map((held, at) => (1 - held) * wanted[at]!.weight)) / this.rarest;
@@ -323,10 +333,23 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** 1 if a unit contains a requested shape: its form, or a word for it. */
-function askedFor(reading: Reading, { shape, words }: AskedShape): number {
-  const { text, section } = reading.unit;
-  const isShaped = reading.shapes.get(shape) ?? holdsShape(text, shape, section.language);
+/** The text of a unit, each cell with the name of its column: "35 Miles a day". */
+function shapedText({ text, block: { cells, columns } }: Unit): string {
+  return cells && columns ? cells.map((cell, at) => `${cell} ${columns[at]}`).join(" ; ") : text;
+}
+
+/** How much of a requested shape a unit of prose contains, or the one before or after it; 0 to 1. */
+function shapedAt(readings: readonly Reading[], at: number, ask: AskedShape): number {
+  const [before, own, after] = [readings[at - 1], readings[at]!, readings[at + 1]];
+  const isProse = (reading: Reading | undefined) => reading !== undefined && reading.unit.block.kind !== "row";
+  const beside = isProse(own) ? [before, after].filter(isProse) : [];
+  return Math.max(shapedIn(own, ask), ...beside.map((reading) => shapedIn(reading!, ask) * BESIDE));
+}
+
+/** 1 if a unit contains a requested shape, or a word for it. */
+function shapedIn(reading: Reading, { shape, words }: AskedShape): number {
+  const { section } = reading.unit;
+  const isShaped = reading.shapes.get(shape) ?? holdsShape(shapedText(reading.unit), shape, section.language);
   reading.shapes.set(shape, isShaped);
   return isShaped || words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED) ? 1 : 0;
 }

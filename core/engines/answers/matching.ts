@@ -75,10 +75,16 @@ export function likenessOf(
   return found;
 }
 
-/** True for a typing error in one of some words. */
+/** True for one of some words with letters left out or swapped. Another or one more letter mostly makes another word: "booth", "both". */
 export function isSlipOf(word: string, known: Iterable<string>): boolean {
-  for (const one of known) if (slipLikeness(word, one) > 0) return true;
+  const letters = sorted(word);
+  for (const one of known)
+    if (slipLikeness(word, one) > 0 && (one.length > word.length || sorted(one) === letters)) return true;
   return false;
+}
+
+function sorted(word: string): string {
+  return [...word].sort().join("");
 }
 
 /** Words that share their beginning, or one of which is a part of the other. */

@@ -3,7 +3,7 @@ import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import { isCommon } from "./matching.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
-import type { Shape } from "./shapes.ts";
+import { isMeasure, type Shape } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** One turn of a conversation. */
@@ -48,7 +48,10 @@ export interface Question {
 const FROM_BEFORE = 0.6;
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
-const SHAPES = ["amount", "clock", "time", "duration", "count", "place", "person", "phone", "mail"] as const;
+const SHAPES = [
+  ...(["amount", "clock", "time", "duration", "age", "weight", "length", "warmth"] as const),
+  ...(["count", "place", "person", "phone", "mail"] as const),
+];
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
@@ -88,7 +91,7 @@ function asksOf(plain: string, subjects: readonly Subject[], language: string): 
     return words ? [{ shape, words: subjects.filter(({ text }) => words.includes(text)) }] : [];
   });
   // "How much is it" and "how many days" also contain "how much" and "how many".
-  const isCounted = found.some(({ shape }) => shape === "amount" || shape === "duration");
+  const isCounted = found.some(({ shape }) => shape === "amount" || isMeasure(shape));
   return found.filter(({ shape }) => shape !== "count" || !isCounted);
 }
 

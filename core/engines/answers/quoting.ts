@@ -19,9 +19,9 @@ const MAX_QUOTE_LENGTH = 600;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
 const ANSWERS = 0.64;
 const COMES_CLOSEST = 0.25;
-/** The least score of a second section, relative to the best one. */
-const NEARLY_BEST = 0.75;
-const MAX_SECTIONS = 2;
+/** The least score of a further section, relative to the best one, and the most sections of a quote. */
+const NEARLY_BEST = 0.5;
+const MAX_SECTIONS = 3;
 const MAX_HEADINGS = 8;
 
 const RAW = /<(?=[a-z/!?])/gi;
