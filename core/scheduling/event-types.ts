@@ -12,9 +12,15 @@ import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { conflict, listRecords, placesOf, requireRecord } from "../store/records.ts";
-import { retryOnConflict } from "../store/retry.ts";
-import { scripts } from "../store/scripts.ts";
+import {
+  changeRecord,
+  createRecord,
+  listRecords,
+  placesOf,
+  type RecordKeys,
+  removeRecord,
+  requireRecord,
+} from "../store/records.ts";
 import { type BookableEvent, bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
 
 /** An event type as its owner sees it, with its effective zone. */
@@ -31,7 +37,7 @@ export async function createEventType(
   await checkEventType(runtime, handle, fields);
   const stamp = new Date(runtime.now()).toISOString();
   const value = { ...fields, eventTypeId: runtime.id("etp_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
-  await put(runtime, handle, { ...value, version: 0 });
+  await createRecord(runtime, placeOf(handle, value.eventTypeId), { value, at: Date.parse(stamp) });
   return { eventType: await toEventType(runtime, handle, { ...value, version: 1 }) };
 }
 
@@ -41,17 +47,24 @@ export async function updateEventType(
   input: Infer<typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
-  const value = await retryOnConflict(runtime.redis, keys.eventType(handle, eventTypeId), async () => {
-    const current = await readStored(runtime, handle, eventTypeId);
-    if ((expectedVersion ?? current.version) !== current.version) throw conflict(current.version);
-    const next = changedBy(current, changes, runtime.now());
-    await checkEventType(runtime, handle, changes);
-    return (await put(runtime, handle, next)) ? { ...next, version: current.version + 1 } : undefined;
+  const value = await changeRecord<StoredEventType>(runtime, placeOf(handle, eventTypeId), {
+    expectedVersion,
+    change: async (current) => {
+      await checkEventType(runtime, handle, changes);
+      return changedBy(current, changes, runtime.now());
+    },
   });
+  if (value === undefined) throw new Fail("event_type_not_found");
   return { eventType: await toEventType(runtime, handle, value) };
 }
 
 const places = placesOf(keys.eventType, keys.eventTypes, keys.catalogVersion);
+
+function placeOf(handle: string, eventTypeId: string): RecordKeys {
+  const errors = [{ path: "/slug", message: "is already the slug of another event type" }];
+  const taken = (): Fail => new Fail("event_type_slug_taken", { errors });
+  return { ...places(handle, eventTypeId), slugs: { key: keys.eventTypeSlugs(handle), taken } };
+}
 
 /** The handle's event types, newest first. */
 export async function listEventTypes(
@@ -73,11 +86,10 @@ export async function readEventType(
 
 /** Removes an event type; its bookings stay. `event_type_not_found`. */
 export async function deleteEventType(
-  { redis }: Runtime,
+  runtime: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
 ): Promise<void> {
-  const dropped = await scripts.dropEventType(redis, keysOf(handle, eventTypeId), { eventTypeId });
-  if (dropped === 0) throw new Fail("event_type_not_found");
+  if (!(await removeRecord(runtime, placeOf(handle, eventTypeId)))) throw new Fail("event_type_not_found");
 }
 
 /** The address where visitors book an event type. */
@@ -150,27 +162,6 @@ function changedBy(
 
 function readStored({ redis }: Runtime, handle: string, eventTypeId: string): Promise<Stored> {
   return requireRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId), "event_type_not_found");
-}
-
-/** Writes the next version; false after a conflicting change. */
-async function put({ redis }: Runtime, handle: string, { version, ...value }: Stored): Promise<boolean> {
-  const { eventTypeId, slug, createdAt } = value;
-  const input = { version, json: JSON.stringify(value), eventTypeId, score: Date.parse(createdAt), slug };
-  const result = await scripts.putEventType(redis, keysOf(handle, eventTypeId), input);
-  if (result === "taken")
-    throw new Fail("event_type_slug_taken", {
-      errors: [{ path: "/slug", message: "is already the slug of another event type" }],
-    });
-  return result === "written";
-}
-
-function keysOf(handle: string, eventTypeId: string): Record<"eventType" | "list" | "counter" | "slugs", string> {
-  return {
-    eventType: keys.eventType(handle, eventTypeId),
-    list: keys.eventTypes(handle),
-    counter: keys.catalogVersion(handle),
-    slugs: keys.eventTypeSlugs(handle),
-  };
 }
 
 async function toEventType(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {

@@ -16,6 +16,8 @@ export interface RecordKeys {
   counter: string;
   /** The counter's field, if it is in a hash. */
   counterField?: string;
+  /** The slugs of the list's records, if they have any, and the failure of a record whose slug another one has. */
+  slugs?: { key: string; taken: () => Fail };
 }
 
 /** The keys of a handle's record by its id. */
@@ -85,8 +87,8 @@ export async function changeRecord<T>(
 
 /** Removes a record; false if there was none. */
 export async function removeRecord({ redis }: Pick<Runtime, "redis">, place: RecordKeys): Promise<boolean> {
-  const { key: record, list, counter, member, counterField: field } = place;
-  return (await scripts.dropRecord(redis, { record, list, counter }, { member, field })) === 1;
+  const { member, counterField: field } = place;
+  return (await scripts.dropRecord(redis, scriptKeys(place), { member, field })) === 1;
 }
 
 /** One page of the ids of a list, newest first, and the cursor of the next page. */
@@ -176,20 +178,27 @@ async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>):
     json: JSON.stringify({ ...written.value, version: undefined }),
     member: place.member,
     score: written.at,
-    status: statusOf(written.value),
+    ...lookupFields(written.value, place),
     field: place.counterField,
     companions: companions.map(({ value }) => value),
   };
-  return store.queues.step(place.tag, written.jobs ?? [], (outbox, jobs) => {
-    const { key: record, list, counter } = place;
-    const places = { record, list, counter, outbox, companions: companions.map(({ key }) => key) };
+  const result = await store.queues.step(place.tag, written.jobs ?? [], (outbox, jobs) => {
+    const places = { ...scriptKeys(place), outbox, companions: companions.map(({ key }) => key) };
     return scripts.putRecord(store.redis, places, { ...input, jobs });
   });
+  if (result === "taken" && place.slugs) throw place.slugs.taken();
+  return result;
 }
 
-/** The status is also stored next to the JSON, for readers that need nothing else. */
-function statusOf(value: unknown): string {
-  return String((value as { status?: unknown }).status ?? "");
+/** A key that a kind of records doesn't have is that of the list, which the scripts then leave alone. */
+function scriptKeys({ key: record, list, counter, slugs }: RecordKeys) {
+  return { record, list, counter, slugs: slugs?.key ?? list };
+}
+
+/** Status and slug are also stored next to the JSON: the status for readers that need nothing else. */
+function lookupFields(value: unknown, { slugs }: RecordKeys): { status: string; slug: string | undefined } {
+  const { status = "", slug } = value as { status?: unknown; slug?: string };
+  return { status: String(status ?? ""), slug: slugs && slug };
 }
 
 /** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone. */

@@ -8,7 +8,6 @@ type Jobs = OutboxEntry[];
 const deliveryKeys = ["messages", "timelines", "events", "queues", "stamp"] as const;
 const runKeys = ["chunks", "readers", "alive"] as const;
 const inRun = { needs: ["run-prelude.lua"] };
-const eventTypeKeys = ["eventType", "list", "counter", "slugs"] as const;
 
 /**
  * Every script of core/store/lua: its file, its keys by name, its input and its result. The headers of the files say what each name
@@ -28,7 +27,7 @@ export const scripts = {
     { interval: number; burst: number; most: number },
     [tokens: number, waitMs: number]
   >(),
-  putRecord: defineScript("put-record.lua", ["record", "list", "counter", "outbox", "companions[]"], {
+  putRecord: defineScript("put-record.lua", ["record", "list", "counter", "slugs", "outbox", "companions[]"], {
     blobs: ["json", "companions[]"],
   }).of<
     {
@@ -38,15 +37,15 @@ export const scripts = {
       score: number;
       jobs: Jobs;
       status: string;
+      slug?: string | undefined;
       field?: string | undefined;
       companions: string[];
     },
     string
   >(),
-  dropRecord: defineScript("drop-record.lua", ["record", "list", "counter"], { runsWhenFull: "it frees memory" }).of<
-    { member: string; field?: string | undefined },
-    0 | 1
-  >(),
+  dropRecord: defineScript("drop-record.lua", ["record", "list", "counter", "slugs"], {
+    runsWhenFull: "it frees memory",
+  }).of<{ member: string; field?: string | undefined }, 0 | 1>(),
 
   // account
   startSession: defineScript("start-session.lua", ["sessions"]).of<
@@ -282,14 +281,6 @@ export const scripts = {
   >(),
 
   // scheduling
-  putEventType: defineScript("put-event-type.lua", eventTypeKeys, { blobs: ["json"] }).of<
-    { version: number; json: string; eventTypeId: string; score: number; slug: string },
-    string
-  >(),
-  dropEventType: defineScript("drop-event-type.lua", eventTypeKeys, { runsWhenFull: "it frees memory" }).of<
-    { eventTypeId: string },
-    0 | 1
-  >(),
   writeBooking: defineScript(
     "write-booking.lua",
     [

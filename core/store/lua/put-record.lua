@@ -1,11 +1,19 @@
--- Writes a record with its companions and jobs, if its version is the expected one.
--- Keys: record (hash version, json, status), list (zset), counter (of changes), outbox, companions (further strings)
--- Input: version (expected; 0: the record must not exist), json, member and score (in the list), jobs, status, field (of the counter,
---   if that is a hash), companions (their values)
--- Returns "written", or the stored version ("0" for none).
-local version = redis.call('HGET', keys.record, 'version') or '0'
-if tonumber(version) ~= input.version then return version end
-redis.call('HSET', keys.record, 'version', version + 1, 'json', input.json, 'status', input.status)
+-- Writes a record with its companions and jobs, if its version is the expected one and its slug is free.
+-- Keys: record (hash version, json, status, slug), list (zset), counter (of changes), slugs (hash slug -> member), outbox, companions
+--   (further strings)
+-- Input: version (expected; 0: the record must not exist), json, member and score (in the list), jobs, status, slug (absent for a record
+--   without one), field (of the counter, if that is a hash), companions (their values)
+-- Returns "written", "taken" if another record has the slug, or the stored version ("0" for none).
+local version, before = unpack(redis.call('HMGET', keys.record, 'version', 'slug'))
+if tonumber(version or 0) ~= input.version then return version or '0' end
+if input.slug then
+  local holder = redis.call('HGET', keys.slugs, input.slug)
+  if holder and holder ~= input.member then return 'taken' end
+  if before and before ~= input.slug then redis.call('HDEL', keys.slugs, before) end
+  redis.call('HSET', keys.slugs, input.slug, input.member)
+  redis.call('HSET', keys.record, 'slug', input.slug)
+end
+redis.call('HSET', keys.record, 'version', input.version + 1, 'json', input.json, 'status', input.status)
 redis.call('ZADD', keys.list, 'NX', input.score, input.member)
 bump(keys.counter, input.field)
 for at, key in ipairs(keys.companions) do redis.call('SET', key, input.companions[at]) end
