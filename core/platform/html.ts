@@ -1,11 +1,13 @@
 import {
+  type DefaultTreeAdapterMap,
+  type DefaultTreeAdapterTypes,
+  defaultTreeAdapter,
   html,
   InsertionMode,
   Parser,
   type Token,
   TokenizerMode,
   type TreeAdapter,
-  type TreeAdapterTypeMap,
 } from "parse5";
 
 /** Deepest nesting of elements in a page, a template or a document. */
@@ -53,10 +55,10 @@ interface Reading {
  * Parses HTML as browsers do (HTML standard, "Parsing HTML documents") and reports ignored tags too. It builds no tree: the open elements
  * alone decide how a tag is parsed.
  */
-export class HtmlReader extends Parser<Tree> {
+export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   readonly #listener: HtmlListener;
   readonly #maxElements: number;
-  readonly #made: TreeState;
+  readonly #made: { elements: number };
   /** Length of the preceding markup, and number of elements that it leaves open. */
   readonly #before: number;
   readonly #outer: number;
@@ -65,11 +67,11 @@ export class HtmlReader extends Parser<Tree> {
   #isOver = true;
 
   constructor(listener: HtmlListener, { before = "", scripting = false, maxElements }: Reading) {
-    const state: TreeState = { elements: 0, at: 0 };
-    super({ scriptingEnabled: scripting, sourceCodeLocationInfo: true, treeAdapter: nullTreeAdapter(state) });
+    const made = { elements: 0 };
+    super({ scriptingEnabled: scripting, sourceCodeLocationInfo: true, treeAdapter: looseNodes(made) });
     this.#listener = listener;
     this.#maxElements = maxElements;
-    this.#made = state;
+    this.#made = made;
     this.tokenizer.write(before, false);
     this.#before = before.length;
     this.#outer = Math.max(this.openElements.depth, 2);
@@ -91,9 +93,9 @@ export class HtmlReader extends Parser<Tree> {
   }
 
   #unclosed(): void {
-    const open: (Element | undefined)[] = this.openElements.items.slice(this.#outer, this.openElements.stackTop + 1);
-    const left = open.find((one) => one && (one.name === "template" || one.space !== html.NS.HTML));
-    if (left) this.#refuse(`<${left.name}> is not closed`, left.at);
+    const open = this.openElements.items.slice(this.#outer, this.openElements.stackTop + 1) as (Element | undefined)[];
+    const left = open.find((one) => one && (one.tagName === "template" || one.namespaceURI !== html.NS.HTML));
+    if (left) this.#refuse(`<${left.tagName}> is not closed`, this.#offset(left.sourceCodeLocation));
   }
 
   /** The context at the current position. */
@@ -107,26 +109,29 @@ export class HtmlReader extends Parser<Tree> {
 
   /** Name of the current open element. */
   get openElement(): string {
-    return this.openElements.current?.name ?? "";
+    return this.#current?.tagName ?? "";
+  }
+
+  get #current(): Element | undefined {
+    return this.openElements.current as Element | undefined;
   }
 
   override onStartTag(token: Token.TagToken): void {
-    const at = this.#offset(token);
+    const at = this.#offset(token.location);
     if (this.#isNew(token)) this.#listener.startTag?.(this.#tagOf(token, at));
-    this.#made.at = at;
     super.onStartTag(token);
     if (!this.#isOver) this.#check(at);
   }
 
   override onEndTag(token: Token.TagToken): void {
-    if (this.#isNew(token)) this.#listener.endTag?.(token.tagName, this.#offset(token));
+    if (this.#isNew(token)) this.#listener.endTag?.(token.tagName, this.#offset(token.location));
     super.onEndTag(token);
     if (!this.#isOver && this.#before > 0 && this.openElements.depth < this.#outer)
-      this.#refuse(`</${token.tagName}> closes an element of the page`, this.#offset(token));
+      this.#refuse(`</${token.tagName}> closes an element of the page`, this.#offset(token.location));
   }
 
   override onDoctype(token: Token.DoctypeToken): void {
-    if (this.#isNew(token)) this.#listener.doctype?.(this.#offset(token));
+    if (this.#isNew(token)) this.#listener.doctype?.(this.#offset(token.location));
     super.onDoctype(token);
   }
 
@@ -154,13 +159,12 @@ export class HtmlReader extends Parser<Tree> {
 
   #unfinished(): void {
     const { state } = this.tokenizer;
-    const { name, at } = this.openElements.current ?? { name: "", at: 0 };
     const isText = rawStates.has(state) || state === TokenizerMode.RCDATA;
     // biome-ignore lint/complexity/useLiteralKeys: the token that is being read is protected
     const token = this.tokenizer["currentToken"];
-    if (isText) this.#refuse(`<${name}> is not closed`, at);
-    else if (token && "data" in token) this.#refuse("a comment is not closed", this.#offset(token));
-    else this.#refuse("a tag is not finished", token ? this.#offset(token) : this.#length - 1);
+    if (isText) this.#refuse(`<${this.openElement}> is not closed`, this.#offset(this.#current?.sourceCodeLocation));
+    else if (token && "data" in token) this.#refuse("a comment is not closed", this.#offset(token.location));
+    else this.#refuse("a tag is not finished", token ? this.#offset(token.location) : this.#length - 1);
   }
 
   #refuse(why: string, at: number): void {
@@ -169,7 +173,7 @@ export class HtmlReader extends Parser<Tree> {
     this.tokenizer.pause();
   }
 
-  #offset({ location }: Pick<Token.Token, "location">): number {
+  #offset(location: Token.Location | null | undefined): number {
     return Math.max((location?.startOffset ?? 0) - this.#before, 0);
   }
 }
@@ -191,67 +195,24 @@ function stateAfter(source: string): number {
   return reader.tokenizer.state;
 }
 
-/** Elements made so far, and the position of the tag that makes more. */
-interface TreeState {
-  elements: number;
-  at: number;
-}
+type Element = DefaultTreeAdapterTypes.Element;
 
-interface Element {
-  name: string;
-  space: html.NS;
-  attributes: Token.Attribute[];
-  at: number;
-}
-
-type E = Element;
-type Tree = TreeAdapterTypeMap<E, E, E, E, E, E, E, E, E, E>;
-
-/** A tree adapter that stores no tree: the parser itself tracks the open elements. */
-function nullTreeAdapter(state: TreeState): TreeAdapter<Tree> {
-  const node: Element = { name: "", space: html.NS.HTML, attributes: [], at: 0 };
+/** Counts the elements and joins them to no tree: the parser itself tracks the open ones, and some insertions take quadratic time. */
+function looseNodes(made: { elements: number }): TreeAdapter<DefaultTreeAdapterMap> {
   const nothing = (): void => undefined;
-  const anyNode = (): Element => node;
-  const noNode = (): null => null;
-  const noText = (): string => "";
-  const isNot = (_node: Element): _node is Element => false;
   return {
-    createElement(name, space, attributes) {
-      state.elements += 1;
-      return { name, space, attributes, at: state.at };
+    ...defaultTreeAdapter,
+    createElement(...tag) {
+      made.elements += 1;
+      return defaultTreeAdapter.createElement(...tag);
     },
-    getTagName: ({ name }) => name,
-    getNamespaceURI: ({ space }) => space,
-    getAttrList: ({ attributes }) => attributes,
-    getDocumentMode: () => html.DOCUMENT_MODE.NO_QUIRKS,
-    createDocument: anyNode,
-    createDocumentFragment: anyNode,
-    createCommentNode: anyNode,
-    createTextNode: anyNode,
-    getTemplateContent: anyNode,
-    getChildNodes: () => [],
-    getFirstChild: noNode,
-    getParentNode: noNode,
-    getNodeSourceCodeLocation: noNode,
-    getCommentNodeContent: noText,
-    getTextNodeContent: noText,
-    getDocumentTypeNodeName: noText,
-    getDocumentTypeNodePublicId: noText,
-    getDocumentTypeNodeSystemId: noText,
-    isElementNode: isNot,
-    isTextNode: isNot,
-    isCommentNode: isNot,
-    isDocumentTypeNode: isNot,
-    adoptAttributes: nothing,
     appendChild: nothing,
     insertBefore: nothing,
     insertText: nothing,
     insertTextBefore: nothing,
-    detachNode: nothing,
-    setDocumentMode: nothing,
     setDocumentType: nothing,
-    setTemplateContent: nothing,
-    setNodeSourceCodeLocation: nothing,
-    updateNodeSourceCodeLocation: nothing,
+    // The parser looks for the text that it has inserted.
+    getNodeSourceCodeLocation: (node) => node?.sourceCodeLocation,
+    setNodeSourceCodeLocation: (node, location) => void (node && Object.assign(node, { sourceCodeLocation: location })),
   };
 }
