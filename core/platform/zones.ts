@@ -102,7 +102,6 @@ function icuZone(name: string): string | undefined {
   }
 }
 
-const years = new LRUCache<string, Offsets>({ max: 4000 });
 const zones = new LRUCache<string, Zone>({ max: 1000 });
 
 /** The zone of an IANA name. Its table is valid from two days before `from` to two days after `to`. */
@@ -110,32 +109,12 @@ export function zoneOver(name: string, from: number, to: number): Zone {
   const first = new Date(from - 2 * day).getUTCFullYear();
   const last = new Date(to + 2 * day).getUTCFullYear();
   const key = `${name} ${first} ${last}`;
-  return zones.get(key) ?? cachedIn(zones, key, new Zone(joined(name, first, last)));
+  const zone = zones.get(key) ?? new Zone(offsetsOf(name, startOfYear(first), startOfYear(last + 1)));
+  zones.set(key, zone);
+  return zone;
 }
 
-function joined(name: string, first: number, last: number): Offsets {
-  const all: Offsets = { since: [], offsets: [] };
-  for (let year = first; year <= last; year++) {
-    const { since, offsets } = offsetsOf(name, year);
-    // The table has one row per change; a year starts with the offset of the previous one.
-    const same = offsets[0] === all.offsets.at(-1) ? 1 : 0;
-    all.since.push(...since.slice(same));
-    all.offsets.push(...offsets.slice(same));
-  }
-  return all;
-}
-
-function offsetsOf(name: string, year: number): Offsets {
-  const key = `${name} ${year}`;
-  return years.get(key) ?? cachedIn(years, key, derived(name, startOfYear(year), startOfYear(year + 1)));
-}
-
-function cachedIn<V extends object>(cache: LRUCache<string, V>, key: string, value: V): V {
-  cache.set(key, value);
-  return value;
-}
-
-function derived(name: string, from: number, to: number): Offsets {
+function offsetsOf(name: string, from: number, to: number): Offsets {
   const table: Offsets = { since: [], offsets: [] };
   const first = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(storedZone(name));
   let at: Temporal.ZonedDateTime | null = first;
