@@ -5,7 +5,6 @@ import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
 import { placeKind } from "../platform/places.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
-import { presentableName } from "./names.ts";
 
 /** A recipient of a mail about a booking, with the role. */
 export interface Recipient {
@@ -119,4 +118,31 @@ function paymentOf({ kept, kind, reader }: BookingWords, { payment: words }: Wor
   const values = { amount: formatMoney(payment, reader.language) };
   if (payment.status === "PAID") return [fillPlaceholders(words[`kept${side}`], values)];
   return payment.status === "REQUIRED" ? [] : [fillPlaceholders(words[`refund${side}`], values)];
+}
+
+/** Longest name that is shown to others, in characters. */
+const MAX_NAME_LENGTH = 60;
+
+/** Signs of web and mail addresses and of markup, line breaks and direction marks, and words that a dot joins, as in `evil.example`. */
+const MESSAGE_SIGNS = /[/\\@:<>\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]|[.\u3002\uff0e\uff61][\p{L}\p{N}]{2}/u;
+/** Enough digits for a telephone number, with any separators. */
+const PHONE_NUMBER = /(?:\p{Nd}[^\p{L}\p{Nd}]*){6}/u;
+
+/**
+ * A visitor's name for others' mails and calendar files; undefined if it could be a message: a long text, or one with an address or a
+ * telephone number. The owner sees every name as given.
+ */
+export function presentableName(name: string | undefined): string | undefined {
+  if (name === undefined || name.length > MAX_NAME_LENGTH) return undefined;
+  return MESSAGE_SIGNS.test(name) || PHONE_NUMBER.test(name) ? undefined : name;
+}
+
+/** A booking with presentable names; a person without one gets the email address as name. */
+export function withPresentableNames(booking: Booking): Booking {
+  const { attendee, guests } = booking;
+  const named = <T extends { email: string; name?: string | undefined }>(person: T) => ({
+    ...person,
+    name: presentableName(person.name) ?? person.email,
+  });
+  return { ...booking, attendee: named(attendee), guests: guests.map((guest) => (guest.name ? named(guest) : guest)) };
 }

@@ -12,12 +12,18 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
-import { bookingLetter, type EventWords, manageLine, peopleFacts, type Recipient } from "./booking-letters.ts";
+import {
+  bookingLetter,
+  type EventWords,
+  manageLine,
+  peopleFacts,
+  type Recipient,
+  withPresentableNames,
+} from "./booking-letters.ts";
 import { manageUrl } from "./event-types.ts";
 import { type BookingRecord, findBooking, statusAt, toBooking } from "./ledger.ts";
-import { awaitsLink } from "./meetings.ts";
-import { withPresentableNames } from "./names.ts";
 import { ownerLink } from "./owner-links.ts";
+import { awaitsLink } from "./selections.ts";
 
 /** How often a mail waits for its meeting link, and for how many ms each time. */
 const MAX_LINK_WAITS = 8;

@@ -15,9 +15,8 @@ import { readRecords } from "../store/records.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
 import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
-import { endPause, pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { updateHealth } from "./credentials.ts";
-import { type Selection, selectionsOf } from "./selections.ts";
+import { endPause, pauseCalendars, pausedUntil, type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars. */

@@ -4,7 +4,6 @@ import type { Infer } from "../../schemas/schema.ts";
 import {
   type CalendarEvent,
   ownUid,
-  type Provider,
   type ProviderAccount,
   providers,
   type WrittenEvent,
@@ -15,28 +14,37 @@ import { storedZone } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
+import { presentableName } from "./booking-letters.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
-import { pauseCalendars, pausedUntil } from "./calendar-pauses.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
 import { type BookingRecord, changeIfKept, findBooking, statusAt, timestamp } from "./ledger.ts";
-import { meetingMaker } from "./meetings.ts";
-import { presentableName } from "./names.ts";
-import { type Destination, destinationAmong, opened, selectionsOf } from "./selections.ts";
+import {
+  type Destination,
+  destinationAmong,
+  meetingMaker,
+  opened,
+  pauseCalendars,
+  pausedUntil,
+  selectionsOf,
+} from "./selections.ts";
 
 /** Bookings that one pass of retries covers. */
 const MAX_RETRIED_BOOKINGS = 100;
 
-/** The provider's state of a booking. */
-interface SyncedEvent {
-  event?: WrittenEvent;
-  meeting?: WrittenMeeting;
-}
-
-/** A failed provider. */
-interface SyncFailure {
-  account: ProviderAccount;
-  error: Error;
+/** One attempt to synchronise a booking, and its results. Each result is stored at once, so that a crash loses little. */
+interface Sync {
+  runtime: Runtime;
+  handle: string;
+  kept: BookingRecord;
+  /** Nothing is requested or written after the lease has ended. */
+  lease: AbortSignal;
+  /** The provider's state of the booking. */
+  written: { event?: WrittenEvent | undefined; meeting?: WrittenMeeting | undefined };
+  /** The new meeting link, if one was created. */
+  meetingUrl?: string | undefined;
+  /** The first failed provider. */
+  failure?: { account: ProviderAccount; error: Error };
 }
 
 /**
@@ -61,17 +69,18 @@ export async function syncBooking(
  * the change to DEGRADED is reported once.
  */
 async function syncNow(runtime: Runtime, { handle, bookingUid, once }: JobData<"scheduling.sync">): Promise<void> {
-  const trouble = await withLock(runtime.redis, keys.syncLock(handle, bookingUid), async (lease) => {
+  const failure = await withLock(runtime.redis, keys.syncLock(handle, bookingUid), async (lease) => {
     const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
-    const sync = new Sync(runtime, { handle, kept, lease });
-    await sync.run();
+    const written = JSON.parse((await runtime.redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}");
+    const sync: Sync = { runtime, handle, kept, lease, written };
+    await callProviders(sync);
     lease.throwIfAborted();
-    await settle(runtime, handle, { bookingUid, meetingUrl: sync.meetingUrl, trouble: sync.trouble });
-    return sync.trouble;
+    await settle(sync);
+    return sync.failure;
   });
   // A plain error, so that it is retried: the provider may accept it later, once its owner has reconnected it.
-  if (trouble && !once) throw new Error(`${trouble.account.credential.providerKey}: ${trouble.error.message}`);
+  if (failure && !once) throw new Error(`${failure.account.credential.providerKey}: ${failure.error.message}`);
 }
 
 /** Writes a booking again at once, on the owner's request. `booking_not_found`. */
@@ -94,128 +103,95 @@ export async function resyncAll(runtime: Runtime, handle: string, turn: number):
   );
 }
 
-/** One attempt to synchronise a booking. Each result is stored at once, so that a crash loses little. */
-class Sync {
-  readonly #runtime: Runtime;
-  readonly #handle: string;
-  readonly #kept: BookingRecord;
-  readonly #lease: AbortSignal;
-  #written: SyncedEvent = {};
-  /** The first failed provider. */
-  trouble: SyncFailure | undefined;
-  /** The new meeting link, if one was created. */
-  meetingUrl: string | undefined;
-
-  /** Nothing is requested or written after the lease has ended. */
-  constructor(runtime: Runtime, { handle, kept, lease }: { handle: string; kept: BookingRecord; lease: AbortSignal }) {
-    this.#runtime = runtime;
-    this.#handle = handle;
-    this.#kept = kept;
-    this.#lease = lease;
+async function callProviders(sync: Sync): Promise<void> {
+  const { runtime, handle, kept } = sync;
+  if (statusAt(kept, runtime.now()) !== "ACCEPTED") {
+    await remove(sync, "event");
+    await remove(sync, "meeting");
+    return;
   }
-
-  async run(): Promise<void> {
-    const key = keys.booking(this.#handle, this.#kept.bookingUid);
-    this.#written = JSON.parse((await this.#runtime.redis.hget(key, "written")) ?? "{}") as SyncedEvent;
-    if (statusAt(this.#kept, this.#runtime.now()) !== "ACCEPTED") {
-      await this.#dropEvent();
-      await this.#dropMeeting();
-      return;
-    }
-    const selections = await selectionsOf(this.#runtime, this.#handle);
-    const target = destinationAmong(selections) ?? (await this.#lastPlace());
-    await this.#putMeeting();
-    if (target) await this.#putEvent(target);
-  }
-
-  async #putMeeting(): Promise<void> {
-    const maker = await meetingMaker(this.#runtime, this.#handle, this.#kept);
-    if (maker === undefined) return;
-    const { account, meetings } = maker;
-    const { meeting } = this.#written;
-    const earlier = meeting?.credentialId === account.credential.credentialId ? { earlier: meeting } : {};
-    await this.#attempt(account, async () => {
-      const event = await eventOf(this.#runtime, this.#handle, { kept: this.#kept, meeting: null });
-      const made = await meetings.put(this.#runtime, account, { event, ...earlier });
-      this.meetingUrl = made.url;
-      return { ...this.#written, meeting: made };
-    });
-  }
-
-  async #putEvent({ account, calendars, calendarId }: Destination): Promise<void> {
-    const { event: before } = this.#written;
-    const isSame = before?.credentialId === account.credential.credentialId && before.calendarId === calendarId;
-    if (before && !isSame) await this.#dropEvent();
-    if (this.#written.event && !isSame) return;
-    await this.#attempt(account, async () => {
-      const { location } = this.#kept;
-      const meetingUrl = this.meetingUrl ?? this.#kept.meetingUrl;
-      const meeting = calendars.meeting && calendars.meeting === location?.type ? calendars.meeting : null;
-      const event = await eventOf(this.#runtime, this.#handle, { kept: { ...this.#kept, meetingUrl }, meeting });
-      const made = await calendars.put(this.#runtime, account, {
-        calendarId,
-        event,
-        ...(isSame ? { earlier: before } : {}),
-      });
-      this.meetingUrl ??= made.meetingUrl ?? undefined;
-      return { ...this.#written, event: made };
-    });
-  }
-
-  /** The calendar of the existing event, if no other is the destination now. */
-  async #lastPlace(): Promise<Destination | undefined> {
-    const { event } = this.#written;
-    const account = event && (await this.#account(event.credentialId));
-    const calendars = account && providerOf(account)?.calendars;
-    return event && account && calendars && { account, calendars, calendarId: event.calendarId };
-  }
-
-  async #dropEvent(): Promise<void> {
-    const { event, ...rest } = this.#written;
-    if (event === undefined) return;
-    const account = await this.#account(event.credentialId);
-    await this.#attempt(account, async () => {
-      if (account) await providerOf(account)?.calendars?.remove(this.#runtime, account, event);
-      return rest;
-    });
-  }
-
-  async #dropMeeting(): Promise<void> {
-    const { meeting, ...rest } = this.#written;
-    if (meeting === undefined) return;
-    const account = await this.#account(meeting.credentialId);
-    await this.#attempt(account, async () => {
-      if (account) await providerOf(account)?.meetings?.remove(this.#runtime, account, meeting);
-      return rest;
-    });
-  }
-
-  /** Undefined if the account was disconnected: its events are no longer ours. */
-  async #account(id: string): Promise<ProviderAccount | undefined> {
-    const all = await credentialsOf(this.#runtime, this.#handle);
-    const credential = all.find(({ credentialId }) => credentialId === id);
-    return credential && opened(this.#runtime, this.#handle, credential);
-  }
-
-  /** Calls a provider and stores its new state; records its failure. */
-  async #attempt(account: ProviderAccount | undefined, work: () => Promise<SyncedEvent>): Promise<void> {
-    this.#lease.throwIfAborted();
-    try {
-      this.#written = await work();
-    } catch (error) {
-      // Without an account no provider was called.
-      if (account === undefined) throw error;
-      this.trouble ??= { account, error: error as Error };
-      return;
-    }
-    this.#lease.throwIfAborted();
-    const key = keys.booking(this.#handle, this.#kept.bookingUid);
-    await this.#runtime.redis.hset(key, "written", JSON.stringify(this.#written));
-  }
+  const target = destinationAmong(await selectionsOf(runtime, handle)) ?? (await lastDestination(sync));
+  await putMeeting(sync);
+  if (target) await putEvent(sync, target);
 }
 
-function providerOf({ credential }: ProviderAccount): Provider | undefined {
-  return providers[credential.providerKey];
+async function putMeeting(sync: Sync): Promise<void> {
+  const { runtime, handle, kept, written } = sync;
+  const maker = await meetingMaker(runtime, handle, kept);
+  if (maker === undefined) return;
+  const { account, meetings } = maker;
+  const { meeting: last } = written;
+  const earlier = last?.credentialId === account.credential.credentialId ? { earlier: last } : {};
+  await attempt(sync, account, async () => {
+    const event = await eventOf(runtime, handle, { kept, meeting: null });
+    const meeting = await meetings.put(runtime, account, { event, ...earlier });
+    sync.meetingUrl = meeting.url;
+    return { meeting };
+  });
+}
+
+async function putEvent(sync: Sync, { account, calendars, calendarId }: Destination): Promise<void> {
+  const { runtime, handle, written } = sync;
+  const before = written.event;
+  const isSame = before?.credentialId === account.credential.credentialId && before.calendarId === calendarId;
+  if (!isSame) await remove(sync, "event");
+  if (sync.written.event && !isSame) return;
+  await attempt(sync, account, async () => {
+    const kept = { ...sync.kept, meetingUrl: sync.meetingUrl ?? sync.kept.meetingUrl };
+    const meeting = calendars.meeting && calendars.meeting === kept.location?.type ? calendars.meeting : null;
+    const content = await eventOf(runtime, handle, { kept, meeting });
+    const earlier = isSame ? { earlier: before } : {};
+    const event = await calendars.put(runtime, account, { calendarId, event: content, ...earlier });
+    sync.meetingUrl ??= event.meetingUrl ?? undefined;
+    return { event };
+  });
+}
+
+/** The calendar of the existing event, if no other is the destination now. */
+async function lastDestination(sync: Sync): Promise<Destination | undefined> {
+  const { event } = sync.written;
+  const account = event && (await accountOf(sync, event.credentialId));
+  const calendars = account && providers[account.credential.providerKey]?.calendars;
+  return calendars && { account, calendars, calendarId: event.calendarId };
+}
+
+/** Removes the event or the meeting of a booking; those of a disconnected account are no longer ours and are only forgotten. */
+async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
+  const written = sync.written[part];
+  if (written === undefined) return;
+  const account = await accountOf(sync, written.credentialId);
+  await attempt(sync, account, async () => {
+    const { calendars, meetings } = (account && providers[account.credential.providerKey]) ?? {};
+    if (account && "eventId" in written) await calendars?.remove(sync.runtime, account, written);
+    if (account && "meetingId" in written) await meetings?.remove(sync.runtime, account, written);
+    return { [part]: undefined };
+  });
+}
+
+/** Undefined if the account was disconnected. */
+async function accountOf({ runtime, handle }: Sync, id: string): Promise<ProviderAccount | undefined> {
+  const credential = (await credentialsOf(runtime, handle)).find(({ credentialId }) => credentialId === id);
+  return credential && opened(runtime, handle, credential);
+}
+
+/** Calls a provider and stores its new state; records its failure. */
+async function attempt(
+  sync: Sync,
+  account: ProviderAccount | undefined,
+  work: () => Promise<Sync["written"]>,
+): Promise<void> {
+  const { runtime, handle, kept, lease } = sync;
+  lease.throwIfAborted();
+  try {
+    sync.written = { ...sync.written, ...(await work()) };
+  } catch (error) {
+    // Without an account no provider was called.
+    if (account === undefined) throw error;
+    sync.failure ??= { account, error: error as Error };
+    return;
+  }
+  lease.throwIfAborted();
+  await runtime.redis.hset(keys.booking(handle, kept.bookingUid), "written", JSON.stringify(sync.written));
 }
 
 /** A booking as a calendar event. */
@@ -235,22 +211,15 @@ export async function eventOf(
   };
 }
 
-interface Outcome {
-  bookingUid: string;
-  meetingUrl: string | undefined;
-  trouble: SyncFailure | undefined;
-}
-
 /** Stores the outcome of an attempt, with an event if it became degraded. */
-async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promise<void> {
-  const { bookingUid, trouble } = outcome;
-  const left = keys.unsynced(handle);
-  if (trouble) await runtime.redis.sadd(left, bookingUid);
+async function settle({ runtime, handle, kept, failure, ...sync }: Sync): Promise<void> {
+  const { bookingUid } = kept;
+  if (failure) await runtime.redis.sadd(keys.unsynced(handle), bookingUid);
   let unsent: Job | undefined;
   await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
     // The meeting of a booking that was moved or ended meanwhile is about to be removed.
-    const meetingUrl = (before.status === "ACCEPTED" && outcome.meetingUrl) || before.meetingUrl;
-    const syncStatus = trouble ? "DEGRADED" : "OK";
+    const meetingUrl = (before.status === "ACCEPTED" && sync.meetingUrl) || before.meetingUrl;
+    const syncStatus = failure ? "DEGRADED" : "OK";
     const isLinked = meetingUrl !== before.meetingUrl;
     unsent = undefined;
     if (syncStatus === before.syncStatus && !isLinked) return undefined;
@@ -258,26 +227,27 @@ async function settle(runtime: Runtime, handle: string, outcome: Outcome): Promi
     const booking: StoredBooking = { ...before, meetingUrl, syncStatus, updatedAt };
     // Recipients of a mail without a link, or with another one, get the new link.
     const isLate = before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, bookingUid));
-    const jobs = isLinked ? [linkMail(handle, booking, before.version + 1)] : [];
+    const jobs = isLinked ? [linkMail(handle, before)] : [];
     if (!isLate) unsent = jobs[0];
-    const step = trouble && before.syncStatus === "OK" ? "degraded" : "noted";
-    return { step, booking, about: trouble ? describeFailure(trouble) : {}, jobs: isLate ? jobs : [] };
+    const step = failure && before.syncStatus === "OK" ? "degraded" : "noted";
+    return { step, booking, about: failure && describeFailure(failure), jobs: isLate ? jobs : [] };
   });
   // The mail may have been sent between the check and the write.
   if (unsent && (await wentWithoutLink(runtime, handle, bookingUid))) await runtime.queues.later(unsent);
-  if (!trouble) await runtime.redis.srem(left, bookingUid);
+  if (!failure) await runtime.redis.srem(keys.unsynced(handle), bookingUid);
 }
 
-/** A link may change again, each time with the version of the booking. */
-function linkMail(handle: string, { bookingUid, sequence }: StoredBooking, version: number): Job {
-  return job("scheduling.mail", `mail-${bookingUid}-link-${version}`, { handle, bookingUid, kind: "link", sequence });
+/** A link may change again, each time with another version of the booking. */
+function linkMail(handle: string, { bookingUid, sequence, version }: BookingRecord): Job {
+  const id = `mail-${bookingUid}-link-${version + 1}`;
+  return job("scheduling.mail", id, { handle, bookingUid, kind: "link", sequence });
 }
 
 async function wentWithoutLink({ redis }: Runtime, handle: string, bookingUid: string): Promise<boolean> {
   return (await redis.hget(keys.booking(handle, bookingUid), "linkless")) !== null;
 }
 
-function describeFailure({ account, error }: SyncFailure): Record<string, unknown> {
+function describeFailure({ account, error }: NonNullable<Sync["failure"]>): Record<string, unknown> {
   const { providerKey, credentialId } = account.credential;
   return { providerKey, credentialId, ...failureDetails(error) };
 }

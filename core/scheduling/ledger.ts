@@ -32,7 +32,7 @@ export interface Change {
   booking: StoredBooking;
   step: StepName;
   /** The content of the events besides the handle and the booking. */
-  about?: Record<string, unknown>;
+  about?: Record<string, unknown> | undefined;
   /** Jobs besides those of the step. */
   jobs?: Job[];
   /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
