@@ -5,7 +5,7 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
-import { sameAddress } from "../platform/address.ts";
+import { addressDigest, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -17,10 +17,9 @@ import { readRecord } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { takeToken } from "../store/throttle.ts";
+import { eventJob } from "../webhooks/face.ts";
 import { type LeadInput, readLeadInput } from "./input.ts";
-import { awaitsCode, confirmedOf, leadContent, overlaid, type StoredLead } from "./merging.ts";
-import { noticeJobs } from "./notices.ts";
-import { captured, leadEvent } from "./verification.ts";
+import { awaitsCode, confirmedOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
 
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;
@@ -49,20 +48,17 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
 export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
   const content = readLeadInput(input);
   if (content === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
-  const { handle } = input;
-  const capture = await captureOf(runtime, handle, content);
   const { redis } = runtime;
+  const capture = await captureOf(runtime, input.handle, content);
   // Most visitors are new: an earlier lead is read only if the script reports one.
   const attempt = async (alone: boolean) =>
-    tryCapture(runtime, handle, {
-      capture,
-      known: alone ? NO_RECENT_LEAD : await readKnown(redis, handle, capture.identity),
-    });
+    tryCapture(runtime, capture, alone ? undefined : await readRecent(redis, capture));
   return { lead: await retryOnConflict(redis, capture.identity, attempt) };
 }
 
 /** The input, its campaign, whether its address must be verified, and the key that identifies it for a day. */
 interface Capture {
+  handle: string;
   content: LeadInput;
   campaignId: string | null;
   verify: boolean;
@@ -85,69 +81,50 @@ async function captureOf(runtime: Runtime, handle: string, content: LeadInput): 
   const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
   const language = page?.language && hasWords(page.language) ? page.language : content.language;
   const identity = recentKey(handle, { email: content.email, pageSlug, campaignId });
-  return { content: { ...content, language }, campaignId, verify, identity };
+  return { handle, content: { ...content, language }, campaignId, verify, identity };
 }
 
-/**
- * The jobs of a capture: its event and the trigger, and for a new lead the mail to its owners; or only the mail with the code if the lead
- * must be verified first.
- */
-function consequences(
-  runtime: Runtime,
-  handle: string,
-  { lead, isNew }: { lead: StoredLead; isNew: boolean },
-): (Job | EventJob)[] {
-  const event = leadEvent(runtime, handle, { type: "lead.captured", lead });
-  const notice = isNew ? noticeJobs(runtime, handle, lead.leadId) : [];
-  if (!awaitsCode(lead)) return [event, ...captured(runtime, handle, lead), ...notice];
-  const round = runtime.id("code_");
-  return [event, job("leads.send-code", round, { handle, leadId: lead.leadId, round })];
-}
-
-/** The recent lead of a person on a page and campaign: the stored id, and its lead if that still exists. */
+/** The recent lead of a person on a page and campaign, if it still exists. */
 interface RecentLead {
-  leadId: string | null;
+  leadId: string;
   lead: (StoredLead & { version: number }) | undefined;
 }
 
-const NO_RECENT_LEAD: RecentLead = { leadId: null, lead: undefined };
-
-async function readKnown(redis: Redis, handle: string, identity: string): Promise<RecentLead> {
+async function readRecent(redis: Redis, { handle, identity }: Capture): Promise<RecentLead | undefined> {
   const leadId = await redis.get(identity);
-  return leadId === null
-    ? NO_RECENT_LEAD
-    : { leadId, lead: await readRecord<StoredLead>(redis, keys.lead(handle, leadId)) };
+  return leadId === null ? undefined : { leadId, lead: await readRecord(redis, keys.lead(handle, leadId)) };
 }
 
-/** Writes the lead, merged with the known one; undefined if a concurrent request has changed that. */
+/** Writes the lead, merged with the recent one; undefined if a concurrent request has changed that. */
 async function tryCapture(
   runtime: Runtime,
-  handle: string,
-  { capture, known }: { capture: Capture; known: RecentLead },
+  capture: Capture,
+  recent: RecentLead | undefined,
 ): Promise<LeadAcceptance | undefined> {
+  const { handle, identity, verify } = capture;
   const at = runtime.now();
-  const next = merged(known.lead?.leadId ?? runtime.id("lead_"), capture, { current: known.lead, at });
+  const lead = merged(recent?.lead?.leadId ?? runtime.id("lead_"), capture, { current: recent?.lead, at });
+  const { leadId } = lead;
   const places = {
-    recent: capture.identity,
-    lead: keys.lead(handle, next.leadId),
+    recent: identity,
+    lead: keys.lead(handle, leadId),
     list: keys.leads(handle),
-    person: personKey(handle, next.email),
+    person: personKey(handle, lead.email),
   };
   const input = {
-    recentId: known.leadId ?? undefined,
-    version: known.lead?.version ?? 0,
-    leadId: next.leadId,
-    json: JSON.stringify(next),
+    recentId: recent?.leadId,
+    version: recent?.lead?.version ?? 0,
+    leadId,
+    json: JSON.stringify(lead),
     at,
     recentMs: Math.max(1, delayUntil(runtime, at + RECENT_MS)),
   };
-  const word = await runtime.queues.step(
-    handle,
-    consequences(runtime, handle, { lead: next, isNew: known.lead === undefined }),
-    (outbox, jobs) => scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
+  const caused = leadJobs(runtime, handle, { type: "lead.captured", lead, isNew: recent?.lead === undefined });
+  const word = await runtime.queues.step(handle, caused, (outbox, jobs) =>
+    scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
   );
   // The same answer for a verified address: strangers can't learn about it.
-  return word === "written" ? { leadId: next.leadId, status: capture.verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
+  return word === "written" ? { leadId, status: verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
 }
 
 /** The known lead overlaid with the new input, except for verified content. */
@@ -158,7 +135,7 @@ function merged(
 ): StoredLead {
   const instant = new Date(at).toISOString();
   const confirmed = current && confirmedOf(current);
-  const newest = overlaid(current && leadContent(current), content);
+  const newest = overlaid(current, content);
   return {
     leadId,
     status: confirmed ? "VERIFIED" : verify ? "UNVERIFIED" : "ACCEPTED",
@@ -172,6 +149,31 @@ function merged(
     createdAt: current?.createdAt ?? instant,
     updatedAt: instant,
   };
+}
+
+/**
+ * What a captured or verified lead causes: its event, which is erased with the person, the trigger of its campaign, and for a new lead the
+ * mail to its owners, if there is a mail server. A lead that must be verified first causes only the mail with the code.
+ */
+export function leadJobs(
+  runtime: Runtime,
+  handle: string,
+  { type, lead, isNew }: { type: "lead.captured" | "lead.verified"; lead: StoredLead; isNew: boolean },
+): (Job | EventJob)[] {
+  const { leadId, campaignId } = lead;
+  const data = { handle, lead: presentLead(lead) };
+  const event = eventJob(runtime, handle, { type, data, person: addressDigest(lead.email) });
+  if (awaitsCode(lead)) {
+    const round = runtime.id("code_");
+    return [event, job("leads.send-code", round, { handle, leadId, round })];
+  }
+  const caused: (Job | EventJob)[] = [event];
+  const triggerId = runtime.id("trigger_");
+  const trigger = { handle, leadId, trigger: "LEAD_CAPTURED", triggerId, at: runtime.now() } as const;
+  if (campaignId !== null) caused.push(job("campaigns.trigger", triggerId, { ...trigger, campaignId }));
+  if (isNew && runtime.env.SMTP_URL !== undefined)
+    caused.push(job("leads.notify", `lead-notice-${leadId}`, { handle, leadId }));
+  return caused;
 }
 
 /** The key of the recent lead of a person on a page and campaign. */

@@ -23,10 +23,8 @@ const MAX_PART_LENGTH = 20_000;
  */
 export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefined {
   const { email, website, ...content } = withoutBlanks(input);
-  if (
-    typeof website === "string" ? website.trim() !== "" : website !== undefined && website !== null && website !== false
-  )
-    return undefined;
+  const isFilled = typeof website === "string" ? website.trim() !== "" : (website ?? false) !== false;
+  if (isFilled) return undefined;
   const address = typeof email === "string" ? email.trim() : "";
   if (!isAddress(address)) throw invalid("/email", "must be an email address");
   const context = decorativePart(content.leadContext);
@@ -112,16 +110,15 @@ function parse(text: string, path: string): unknown {
 }
 
 function customFields(list: { path: string; name: string; value: unknown }[]): Record<string, string> {
-  const fields: Record<string, string> = {};
-  for (const { path, name, value } of list) {
+  const entries = list.flatMap(({ path, name, value }) => {
     if (!fieldName.test(name)) throw invalid(path, "must be a name of at most 64 letters, digits, _, . and -");
     if (isNested(value)) throw invalid(path, "must be a string, a number, a boolean or a list of them");
     const values = [value ?? []].flat();
-    if (values.length === 0) continue;
     const text = values.join(", ").trim();
     if (text.length > MAX_VALUE_LENGTH) throw invalid(path, `is longer than ${MAX_VALUE_LENGTH} characters`);
-    Object.defineProperty(fields, name, { value: text, enumerable: true, configurable: true, writable: true });
-  }
+    return values.length === 0 ? [] : [[name, text]];
+  });
+  const fields: Record<string, string> = Object.fromEntries(entries);
   if (Object.keys(fields).length > MAX_FIELDS) throw invalid("/fields", `has more than ${MAX_FIELDS} custom fields`);
   return fields;
 }

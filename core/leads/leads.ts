@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { rankAfter, readRecords, requireRecord } from "../store/records.ts";
-import { pairsOf, pipelined } from "../store/redis.ts";
+import { pairsOf } from "../store/redis.ts";
 import { personKey, RECENT_MS, recentKey } from "./capture.ts";
 import { presentLead, type StoredLead } from "./merging.ts";
 import { withdrawNotices } from "./notices.ts";
@@ -15,13 +15,12 @@ import { withdrawNotices } from "./notices.ts";
 const RECENT_TTL_MS = RECENT_MS + 3_600_000;
 /** Leads that one list request scans before it returns its results and a cursor. */
 const MAX_SCANNED = 5000;
-const batch = 200;
+const BATCH = 200;
 
 /** One lead; `lead_not_found`. */
 export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
-  return {
-    lead: presentLead(await requireRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId), "lead_not_found")),
-  };
+  const stored = await requireRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId), "lead_not_found");
+  return { lead: presentLead(stored) };
 }
 
 /**
@@ -35,30 +34,23 @@ export async function listLeads(
   const list = keys.leads(input.handle);
   const { limit, after } = pageOf(runtime.env, input, list);
   const leads: Lead[] = [];
-  let place = after;
-  for (let looked = 0; looked < MAX_SCANNED; looked += batch) {
-    const some = await nextLeads(runtime, input, place);
-    for (const { lead, at } of some.leads) {
-      if (!fits(lead, input)) continue;
+  let [place, scanned] = [after, 0];
+  for await (const { found, last } of scan(runtime, input, after)) {
+    if (scanned === MAX_SCANNED) return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
+    scanned += BATCH;
+    for (const { lead, at } of found) {
       if (leads.length === limit) return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
       leads.push(lead);
       place = at;
     }
-    place = some.last ?? place;
-    if (some.done) return { leads, nextCursor: null };
+    place = last;
   }
-  return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
+  return { leads, nextCursor: null };
 }
 
 /** All matching leads in the order of the list, in batches, so that the memory is bounded. */
 export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
-  let place: string | undefined;
-  for (;;) {
-    const some = await nextLeads(runtime, input, place);
-    yield some.leads.map(({ lead }) => lead).filter((lead) => fits(lead, input));
-    if (some.done) return;
-    place = some.last;
-  }
+  for await (const { found } of scan(runtime, input)) yield found.map(({ lead }) => lead);
 }
 
 /** Erases the person of a lead: all leads of the same address on the handle, and all copies of their data. */
@@ -89,37 +81,35 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   });
 }
 
-interface Some {
-  leads: { lead: Lead; at: string }[];
-  last: string | undefined;
-  done: boolean;
+type Filter = Omit<Infer<typeof leadListing>, "limit">;
+
+/** The matching leads of a batch with their positions, `score leadId`, and the last position of the batch. */
+interface Batch {
+  found: { lead: Lead; at: string }[];
+  last: string;
 }
 
-/**
- * The next batch after a position `score leadId`; several leads may share a score. It is the last one if all further leads were first
- * captured too long ago to match.
- */
-async function nextLeads(
-  { redis }: Runtime,
-  input: { handle: string; since?: string | undefined },
-  place: string | undefined,
-): Promise<Some> {
+/** The batches after a position, until all further leads were first captured too long ago to match. */
+async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGenerator<Batch> {
   const list = keys.leads(input.handle);
-  const start = place === undefined ? 0 : await rankAfter(redis, list, place);
-  const pairs = pairsOf(await redis.zrevrange(list, start, start + batch - 1, "WITHSCORES"));
-  const rows = (await pipelined(redis, (pipeline) => {
-    for (const [id] of pairs) pipeline.hget(keys.lead(input.handle, id), "json");
-  })) as (string | null)[];
-  const leads = pairs.flatMap(([id, at], row) =>
-    rows[row] ? [{ lead: presentLead(JSON.parse(rows[row] as string)), at: `${at} ${id}` }] : [],
-  );
-  const [lastId, lastScore] = pairs.at(-1) ?? [];
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
-  const tooOld = lastScore !== undefined && Number(lastScore) < oldest;
-  return { leads, last: lastId && `${lastScore} ${lastId}`, done: pairs.length < batch || tooOld };
+  let place = after;
+  for (;;) {
+    const start = place === undefined ? 0 : await rankAfter(redis, list, place);
+    const pairs = pairsOf(await redis.zrevrange(list, start, start + BATCH - 1, "WITHSCORES"));
+    const [lastId, lastScore] = pairs.at(-1) ?? [];
+    if (lastId === undefined) return;
+    place = `${lastScore} ${lastId}`;
+    const scores = new Map(pairs);
+    const ids = [...scores.keys()];
+    const stored = await readRecords<StoredLead>(redis, ids, (id) => keys.lead(input.handle, id));
+    const leads = stored.map(presentLead).filter((lead) => fits(lead, input));
+    yield { found: leads.map((lead) => ({ lead, at: `${scores.get(lead.leadId)} ${lead.leadId}` })), last: place };
+    if (pairs.length < BATCH || Number(lastScore) < oldest) return;
+  }
 }
 
-function fits(lead: Lead, asked: Omit<Infer<typeof leadListing>, "limit">): boolean {
+function fits(lead: Lead, asked: Filter): boolean {
   if (asked.pageSlug !== undefined && lead.pageSlug !== asked.pageSlug) return false;
   if (asked.campaignId !== undefined && lead.campaignId !== asked.campaignId) return false;
   if (asked.since !== undefined && Date.parse(lead.captures.last) < Date.parse(asked.since)) return false;

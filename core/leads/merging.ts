@@ -1,12 +1,12 @@
 import { type Lead, MAX_FIELDS } from "../../schemas/leads.ts";
 
-const textNames = ["name", "firstName", "company", "phone", "service", "message", "source"] as const;
+const contentNames = [
+  ...["name", "firstName", "company", "phone", "service", "message", "source"],
+  ...["email", "leadContext", "tracking", "consent"],
+] as const satisfies (keyof Lead)[];
 
 /** The content of a lead that a repeated capture may change. */
-export type LeadContent = Pick<
-  Lead,
-  (typeof textNames)[number] | "email" | "fields" | "leadContext" | "tracking" | "consent"
->;
+export type LeadContent = Pick<Lead, (typeof contentNames)[number] | "fields">;
 
 /** A stored lead. */
 export type StoredLead = Lead & {
@@ -18,35 +18,20 @@ export type StoredLead = Lead & {
   unconfirmed?: LeadContent | undefined;
 };
 
-/** Overlays content over earlier content: later values win, absent ones stay. */
+/** Overlays content over earlier content: later values win, absent ones stay. Nothing else of either lead is in the result. */
 export function overlaid(earlier: LeadContent | undefined, later: LeadContent): LeadContent {
-  if (earlier === undefined) return leadContent(later);
-  const texts = textNames.map((name) => [name, later[name] ?? earlier[name]]);
-  return {
-    ...Object.fromEntries(texts),
-    email: later.email,
-    fields: mergedFields(earlier.fields, later.fields),
-    leadContext: later.leadContext ?? earlier.leadContext,
-    tracking: later.tracking ?? earlier.tracking,
-    consent: later.consent ?? earlier.consent,
-  };
-}
-
-/** The content part of a larger object. */
-export function leadContent(held: LeadContent): LeadContent {
-  const { email, fields, leadContext, tracking, consent } = held;
-  const texts = textNames.map((name) => [name, held[name]]);
-  return { ...Object.fromEntries(texts), email, fields, leadContext, tracking, consent };
+  const values = contentNames.map((name) => [name, later[name] ?? earlier?.[name] ?? later[name]]);
+  return { ...Object.fromEntries(values), fields: mergedFields(earlier?.fields ?? {}, later.fields) };
 }
 
 /** The verified content of a lead. */
 export function confirmedOf(lead: StoredLead): LeadContent | undefined {
-  return lead.confirmed ?? (lead.status === "VERIFIED" ? leadContent(lead) : undefined);
+  return lead.confirmed ?? (lead.status === "VERIFIED" ? overlaid(undefined, lead) : undefined);
 }
 
 /** The lead after the right code: all its content is verified. */
 export function verified(lead: StoredLead, at: string): StoredLead {
-  const confirmed = lead.unconfirmed ? overlaid(leadContent(lead), lead.unconfirmed) : leadContent(lead);
+  const confirmed = overlaid(lead, lead.unconfirmed ?? lead);
   return { ...lead, ...confirmed, status: "VERIFIED", confirmed, unconfirmed: undefined, updatedAt: at };
 }
 

@@ -8,7 +8,7 @@ import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { cutText, fillPlaceholders } from "../platform/words.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
@@ -28,24 +28,16 @@ const DIGEST_GRACE_MS = 5_000;
 /** Real ms for which a digest's leads are stored beyond the hour. */
 const DIGEST_RETENTION_MS = 86_400_000;
 
-/** The job that notifies the owners of a new lead; none without a mail server. */
-export function noticeJobs({ env }: Runtime, handle: string, leadId: string): Job[] {
-  return env.SMTP_URL === undefined ? [] : [job("leads.notify", `lead-notice-${leadId}`, { handle, leadId })];
-}
-
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
-  if (!(await isWanted(runtime, handle))) return;
-  const decision = await decide(runtime, handle, leadId);
-  if (decision === "gone") return;
+  const about = await aboutOf(runtime, handle);
+  const decision = about === undefined ? "gone" : await decide(runtime, handle, leadId);
+  if (about === undefined || decision === "gone") return;
   if (decision !== "mail") return digestLater(runtime, handle, decision);
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
-  if (lead)
-    await tellOwners(runtime, handle, {
-      key: leadId,
-      replyTo: lead.email,
-      write: singleOf(runtime, handle, lead),
-    });
+  if (lead === undefined) return;
+  const content = { ...layOut(await singleOf(runtime, handle, { about, lead })), replyTo: lead.email };
+  await tellOwners(runtime, handle, { key: leadId, content });
 }
 
 /** Mails the leads of an hour that were not mailed singly. */
@@ -55,11 +47,9 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   const ids = await redis.lrange(list, 0, MAX_DIGEST_LEADS - 1);
   const leads = await readRecords<StoredLead>(redis, ids, (leadId) => keys.lead(handle, leadId));
   const others = (await redis.llen(list)) - ids.length;
-  if (leads.length > 0 && (await isWanted(runtime, handle)))
-    await tellOwners(runtime, handle, {
-      key: `lead digest ${round}`,
-      write: (about) => digestOf(about, leads, others),
-    });
+  const about = await aboutOf(runtime, handle);
+  if (leads.length > 0 && about !== undefined)
+    await tellOwners(runtime, handle, { key: `lead digest ${round}`, content: layOut(digestOf(about, leads, others)) });
   await redis.del(list);
 }
 
@@ -83,10 +73,6 @@ async function withdraw(runtime: Runtime, handle: string, key: string): Promise<
 /** The once-only key of a mail to an owner. */
 function noticeKey(about: string, owner: string): string {
   return `${about} ${sameAddress(owner)}`;
-}
-
-async function isWanted({ redis }: Runtime, handle: string): Promise<boolean> {
-  return (await settingsOf(redis, handle)).leadNotifications;
 }
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
@@ -118,41 +104,42 @@ interface About {
   footer: string;
 }
 
-interface Notice {
-  /** The subject; each owner gets one mail about it. */
-  key: string;
-  replyTo?: string;
-  write: (about: About) => Promise<MailLayout> | MailLayout;
-}
-
-async function tellOwners(runtime: Runtime, handle: string, { key, replyTo, write }: Notice): Promise<void> {
-  const content = { ...layOut(await write(await aboutOf(runtime, handle))), ...(replyTo ? { replyTo } : {}) };
+/** Mails each owner once about one subject, the `key`. */
+async function tellOwners(
+  runtime: Runtime,
+  handle: string,
+  { key, content }: { key: string; content: ReturnType<typeof layOut> & { replyTo?: string } },
+): Promise<void> {
   const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
   for (const owner of owners)
     await sendForHandle(runtime, { handle, to: owner, content, key: noticeKey(key, owner), origin: "lead" });
 }
 
-async function aboutOf({ redis }: Runtime, handle: string): Promise<About> {
-  const { displayName, language: given } = await settingsOf(redis, handle);
+/** Undefined if the owners want no notices. */
+async function aboutOf({ redis }: Runtime, handle: string): Promise<About | undefined> {
+  const { leadNotifications, displayName, language: given } = await settingsOf(redis, handle);
+  if (!leadNotifications) return undefined;
   const language = spokenLanguage(given);
   const { lead: words } = wordsOf(language).mails;
   const name = displayName ?? handle;
   return { language, words, sender: name, footer: fillPlaceholders(words.why, { name }) };
 }
 
-function singleOf(runtime: Runtime, handle: string, lead: StoredLead): Notice["write"] {
-  return async (about) => {
-    const { words } = about;
-    const page = await pageOf(runtime, handle, lead.pageSlug);
-    const campaign = lead.campaignId === null ? undefined : await findCampaign(runtime, handle, lead.campaignId);
-    return {
-      ...about,
-      subject: fillPlaceholders(words.subject, { name: nameOf(lead) }),
-      title: words.title,
-      paragraphs: [fillPlaceholders(words.reply, { email: lead.email })],
-      facts: factsOf(words, lead, { page, campaign: campaign?.name }),
-      actions: page ? [[words.open, page.url]] : [],
-    };
+async function singleOf(
+  runtime: Runtime,
+  handle: string,
+  { about, lead }: { about: About; lead: StoredLead },
+): Promise<MailLayout> {
+  const { words } = about;
+  const page = await pageOf(runtime, handle, lead.pageSlug);
+  const campaign = lead.campaignId === null ? undefined : await findCampaign(runtime, handle, lead.campaignId);
+  return {
+    ...about,
+    subject: fillPlaceholders(words.subject, { name: nameOf(lead) }),
+    title: words.title,
+    paragraphs: [fillPlaceholders(words.reply, { email: lead.email })],
+    facts: factsOf(words, lead, { page, campaign: campaign?.name }),
+    actions: page ? [[words.open, page.url]] : [],
   };
 }
 

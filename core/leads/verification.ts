@@ -1,25 +1,23 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import type { Lead, leadCode } from "../../schemas/leads.ts";
+import type { leadCode } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender } from "../email/face.ts";
 import { layOut } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
-import { job } from "../store/outbox.ts";
 import { readRecord, requireRecord } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { digestTag, hasToken } from "../store/throttle.ts";
-import { eventJob } from "../webhooks/face.ts";
-import { awaitsCode, presentLead, type StoredLead, verified } from "./merging.ts";
-import { noticeJobs } from "./notices.ts";
+import { leadJobs } from "./capture.ts";
+import { awaitsCode, type StoredLead, verified } from "./merging.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
 const CODE_TTL_MS = 600_000;
@@ -28,8 +26,6 @@ const MAX_WRONG_CODES = 5;
 const allowed = { burst: 3, rate: 3 / 900 };
 
 const codePurpose = "lead code";
-
-type Stored = StoredLead & { version: number };
 
 /** Mails a lead its code through the handle's LEAD_VERIFICATION sender. The code is never stored: it is derived from the round. */
 export async function sendLeadCode(
@@ -50,20 +46,16 @@ export async function sendLeadCode(
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
     transaction.pexpire(keys.leadCode(handle, leadId), CODE_TTL_MS);
   });
-  const content = await letterOf(runtime, handle, {
-    lead,
-    code: sixDigits(runtime.env.SECRET_KEY, codePurpose, round),
-  });
-  const { senderId } = sender;
+  const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, round);
   await acceptMessage(runtime, {
     handle,
-    senderId,
+    senderId: sender.senderId,
     to: [lead.email],
     purpose: "LEAD_VERIFICATION",
     origin: "verification",
     caps: ["visitor"],
     key: `code ${round}`,
-    content,
+    content: await letterOf(runtime, handle, { lead, code }),
   });
 }
 
@@ -85,51 +77,18 @@ export async function verifyLead(
   return { lead: { leadId, status: "VERIFIED" } };
 }
 
-/** The event of a lead, as its owner sees it; erased with the person. */
-export function leadEvent(
-  runtime: Runtime,
-  handle: string,
-  { type, lead }: { type: "lead.captured" | "lead.verified"; lead: StoredLead },
-): EventJob {
-  return eventJob(runtime, handle, {
-    type,
-    data: { handle, lead: presentLead(lead) },
-    person: addressDigest(lead.email),
-  });
-}
-
-/** The trigger of a captured or verified lead. */
-export function captured(
-  runtime: Runtime,
-  handle: string,
-  lead: Pick<Lead, "leadId" | "campaignId">,
-): ReturnType<typeof job>[] {
-  if (lead.campaignId === null) return [];
-  const triggerId = runtime.id("trigger_");
-  const what = {
-    handle,
-    leadId: lead.leadId,
-    campaignId: lead.campaignId,
-    trigger: "LEAD_CAPTURED" as const,
-    triggerId,
-    at: runtime.now(),
-  };
-  return [job("campaigns.trigger", triggerId, what)];
-}
-
 async function tryCode(
   runtime: Runtime,
   { handle, leadId, code }: Infer<typeof leadCode>,
-  lead: Stored,
+  lead: StoredLead & { version: number },
 ): Promise<string> {
   const { env, redis, queues } = runtime;
   const round = await redis.hget(keys.leadCode(handle, leadId), "round");
   const isRight = round !== null && isSixDigits(env, codePurpose, { text: round, typed: code });
   const { version, ...stored } = lead;
   const next = verified(stored, new Date(runtime.now()).toISOString());
-  const event = leadEvent(runtime, handle, { type: "lead.verified", lead: next });
-  const notice = lead.status === "UNVERIFIED" ? noticeJobs(runtime, handle, leadId) : [];
-  const caused = isRight ? [event, ...captured(runtime, handle, lead), ...notice] : [];
+  const isNew = lead.status === "UNVERIFIED";
+  const caused = isRight ? leadJobs(runtime, handle, { type: "lead.verified", lead: next, isNew }) : [];
   const tried = { isRight, maxWrong: MAX_WRONG_CODES, version, json: JSON.stringify(next) };
   return queues.step(handle, caused, (outbox, jobs) => {
     const places = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId), outbox };
