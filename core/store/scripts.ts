@@ -251,12 +251,13 @@ export const scripts = {
     { json: string; sessionId: string; ms: number; keepSeconds: number; hasBuyer: boolean; jobs: Jobs },
     "written" | "known"
   >(),
-  queueDeliveries: defineScript("queue-deliveries.lua", ["outbox", "delivery", "lists[]", "queues[]", "awake[]"]).of<
+  queueDeliveries: defineScript("queue-deliveries.lua", ["outbox", "delivery", "list", "queue", "awake"]).of<
     {
       now: number;
       keepMs: number;
       callMs: number;
-      endpoints: { jobs: Jobs; deliveries: { id: string; json: string; due: number }[] }[];
+      jobs: Jobs;
+      deliveries: { id: string; json: string; due: number }[];
     },
     number
   >(),

@@ -18,7 +18,7 @@ import { listeners, storedWebhook } from "./endpoints.ts";
 import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
-const callCounts = 60_000;
+const CALL_TTL_MS = 60_000;
 
 /** Dispatches an event to every endpoint that subscribes to its type; idempotent. */
 export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
@@ -34,22 +34,17 @@ export async function dispatchEvents(
     runtime.redis.mget(eventIds.map((eventId) => keys.webhookEvent(handle, eventId))),
     listeners(runtime, handle),
   ]);
-  const deliveries = contents.flatMap((content, at) => {
-    const { type, subject } = content === null ? {} : aboutEvent(content);
-    const eventId = eventIds[at] as string;
-    const wanting = listening.filter(({ events }) => (events as (string | undefined)[]).includes(type));
-    return wanting.map(({ webhookId }) =>
-      newDelivery({
-        deliveryId: `dlv_${eventId}_${webhookId}`,
-        webhookId,
-        eventId,
-        type: type as string,
-        ...(subject === undefined ? {} : { subject }),
-        asked: false,
-      }),
-    );
-  });
-  if (deliveries.length > 0) await queueDeliveries(runtime, handle, deliveries);
+  const events = eventIds.flatMap((eventId, at) => (contents[at] ? [aboutEvent(eventId, contents[at])] : []));
+  await Promise.all(
+    listening.map(({ webhookId, events: wanted }) => {
+      const own = events.filter(({ type }) => (wanted as string[]).includes(type));
+      const deliveries = own.map((event) => {
+        const deliveryId = `dlv_${event.eventId}_${webhookId}`;
+        return newDelivery({ ...event, deliveryId, webhookId, asked: false });
+      });
+      return deliveries.length > 0 ? queueDeliveries(runtime, { handle, webhookId }, deliveries) : undefined;
+    }),
+  );
 }
 
 /** The subject of an event: each kind has one of these. */
@@ -61,10 +56,11 @@ interface EventSubject {
 }
 
 /** An event's type and subject: deliveries of one subject are sent in sequence. */
-function aboutEvent(content: string): { type?: string; subject?: string | undefined } {
+function aboutEvent(eventId: string, content: string): Pick<StoredDelivery, "eventId" | "type" | "subject"> {
   const { type, data = {} } = JSON.parse(content) as { type: string; data?: EventSubject };
   const { booking, lead, conversion, email } = data;
-  return { type, subject: booking?.bookingUid ?? lead?.leadId ?? conversion?.leadId ?? email?.messageId };
+  const subject = booking?.bookingUid ?? lead?.leadId ?? conversion?.leadId ?? email?.messageId;
+  return { eventId, type, ...(subject === undefined ? {} : { subject }) };
 }
 
 /** Sends an endpoint a test event, even if it is disabled: a success enables it again. */
@@ -115,7 +111,7 @@ async function ask(
   asked: Pick<Delivery, "webhookId" | "eventId" | "type">,
 ): Promise<{ delivery: Delivery }> {
   const delivery = newDelivery({ ...asked, deliveryId: runtime.id("dlv_"), asked: true });
-  await queueDeliveries(runtime, handle, [delivery]);
+  await queueDeliveries(runtime, { handle, webhookId: asked.webhookId }, [delivery]);
   return { delivery: toDelivery(delivery) };
 }
 
@@ -126,26 +122,24 @@ function newDelivery(
   return { ...made, status: "PENDING", attempts: [], nextAttemptAt: at, createdAt: at };
 }
 
-async function queueDeliveries(runtime: Runtime, handle: string, deliveries: StoredDelivery[]): Promise<void> {
+/** Adds deliveries to their endpoint's queue and wakes its sender. */
+async function queueDeliveries(
+  runtime: Runtime,
+  { handle, webhookId }: JobData<"webhooks.deliver">,
+  deliveries: StoredDelivery[],
+): Promise<void> {
   const now = Date.now();
-  const webhookIds = [...new Set(deliveries.map(({ webhookId }) => webhookId))];
-  const wakes = webhookIds.map((webhookId) => wakeJob(runtime, handle, webhookId));
   const places = {
     delivery: keys.webhookDelivery(handle, ""),
-    lists: webhookIds.map((webhookId) => keys.webhookDeliveries(handle, webhookId)),
-    queues: webhookIds.map((webhookId) => keys.webhookQueue(handle, webhookId)),
-    awake: webhookIds.map((webhookId) => keys.webhookAwake(handle, webhookId)),
+    list: keys.webhookDeliveries(handle, webhookId),
+    queue: keys.webhookQueue(handle, webhookId),
+    awake: keys.webhookAwake(handle, webhookId),
   };
-  const endpoints = webhookIds.map((webhookId) => {
-    const own = deliveries.filter((delivery) => delivery.webhookId === webhookId);
-    const written = own.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
-    return { deliveries: written };
-  });
-  const times = { now, keepMs: EVENT_TTL_MS, callMs: callCounts };
-  await runtime.queues.step(handle, wakes, (outbox, jobs) => {
-    const woken = endpoints.map((endpoint, at) => ({ ...endpoint, jobs: jobs.slice(at, at + 1) }));
-    return scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...times, endpoints: woken });
-  });
+  const written = deliveries.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
+  const input = { now, keepMs: EVENT_TTL_MS, callMs: CALL_TTL_MS, deliveries: written };
+  await runtime.queues.step(handle, [wakeJob(runtime, handle, webhookId)], (outbox, jobs) =>
+    scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...input, jobs }),
+  );
 }
 
 /** Due at once, in the order of the events' creation: real ms with a fraction, never later than now. */

@@ -134,25 +134,17 @@ export async function listeners({ redis }: Pick<Runtime, "redis">, handle: strin
   return all.filter(({ status }) => status === "ACTIVE");
 }
 
+type Changing = Pick<Runtime, "redis" | "queues" | "env">;
+
 /** Seals the secrets of a handle's endpoints again after a change of SECRET_KEY. Returns the number of changed endpoints. */
-export async function resealWebhooks(
-  runtime: Pick<Runtime, "redis" | "queues" | "env">,
-  handle: string,
-): Promise<number> {
-  let count = 0;
-  for (const webhookId of await runtime.redis.zrange(keys.webhooks(handle), 0, "-1")) {
-    const place = placeOf(handle, webhookId);
-    let isChanged = false;
-    await changeRecord<StoredWebhook>(runtime, place, {
-      change: (current) => {
-        const next = resealedWebhook(runtime, sealedPlace(handle, webhookId), current);
-        isChanged = next !== undefined;
-        return next;
-      },
-    });
-    if (isChanged) count++;
-  }
-  return count;
+export async function resealWebhooks(runtime: Changing, handle: string): Promise<number> {
+  const changed = new Set<string>();
+  await changeEach(runtime, handle, (current) => {
+    const next = resealedWebhook(runtime, sealedPlace(handle, current.webhookId), current);
+    if (next !== undefined) changed.add(current.webhookId);
+    return next;
+  });
+  return changed.size;
 }
 
 /**
@@ -160,25 +152,31 @@ export async function resealWebhooks(
  * secrets can't be opened here: each gets a new one, which its owner learns by rotating it.
  */
 export async function rebindWebhooks(
-  runtime: Pick<Runtime, "redis" | "queues" | "env">,
+  runtime: Changing,
   { from, handle }: { from: string; handle: string },
 ): Promise<string[]> {
-  const { redis } = runtime;
-  const renewed: string[] = [];
-  for (const webhookId of await redis.zrange(keys.webhooks(handle), 0, "-1")) {
+  const renewed = new Set<string>();
+  await changeEach(runtime, handle, (current) => {
+    const { webhookId } = current;
     const bound = { from: sealedPlace(from, webhookId), to: sealedPlace(handle, webhookId) };
-    const change = (current: StoredWebhook): StoredWebhook => {
-      const secret = rebound(runtime.env, bound, current.secret);
-      if (secret === undefined) renewed.push(webhookId);
-      const previous = formerSecrets(current).flatMap((one) => {
-        const former = rebound(runtime.env, bound, one.secret);
-        return former === undefined ? [] : [{ ...one, secret: former }];
-      });
-      return { ...current, secret: secret ?? seal(runtime.env, bound.to, newSecret()), previous };
-    };
+    const secret = rebound(runtime.env, bound, current.secret);
+    if (secret === undefined) renewed.add(webhookId);
+    const previous = formerSecrets(current).flatMap((one) => {
+      const former = rebound(runtime.env, bound, one.secret);
+      return former === undefined ? [] : [{ ...one, secret: former }];
+    });
+    return { ...current, secret: secret ?? seal(runtime.env, bound.to, newSecret()), previous };
+  });
+  return [...renewed];
+}
+
+async function changeEach(
+  runtime: Changing,
+  handle: string,
+  change: (current: StoredWebhook) => StoredWebhook | undefined,
+): Promise<void> {
+  for (const webhookId of await runtime.redis.zrange(keys.webhooks(handle), 0, "-1"))
     await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), { change });
-  }
-  return renewed;
 }
 
 /** Removes the waiting deliveries of a deleted endpoint. */

@@ -40,14 +40,21 @@ const EARLIER_WAIT_MS = 4000;
 const RETRY_INTERVAL_MS = 500;
 
 type DeliveryRef = JobData<"webhooks.deliver">;
-type TurnInput = Parameters<typeof scripts.turnWebhookSender>[2];
 type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
+type Taken = Extract<TurnReply, [string, "taken", ...unknown[]]>;
 
 /** An endpoint in the version that its sender has. */
 interface Endpoint {
   version: string;
   webhook: StoredWebhook;
   signers: Signer[];
+}
+
+interface Sending {
+  endpoint: Endpoint;
+  delivery: StoredDelivery;
+  /** The body to send, always the same bytes; empty if the event is no longer stored. */
+  body: string;
 }
 
 type Outcome = "succeeded" | "failed" | "gone";
@@ -57,18 +64,6 @@ interface Ended {
   delivery: StoredDelivery;
   webhook: StoredWebhook;
   outcome: Outcome | "";
-}
-
-/** The sender of an endpoint and its work in progress. */
-interface Sender {
-  id: string;
-  place: DeliveryRef;
-  endpoint?: Endpoint;
-  running: Set<Promise<void>>;
-  /** Results that are not stored yet. */
-  ended: Ended[];
-  /** The newest running delivery of each subject. */
-  newest: Map<string, Promise<void>>;
 }
 
 /**
@@ -81,48 +76,139 @@ export async function sendDeliveries(
   place: DeliveryRef,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
-  const sender: Sender = { id: runtime.id(""), place, running: new Set(), ended: [], newest: new Map() };
-  while (await takeTurn(runtime, sender, signal)) if (sender.running.size > 0) await oneOf(sender);
+  const sender = new Sender(runtime, place, signal);
+  while (await sender.takeTurn()) await sender.waitForResult();
 }
 
-/** Stores results and starts due deliveries; false when this sender has finished. */
-async function takeTurn(runtime: Runtime, sender: Sender, signal: AbortSignal): Promise<boolean> {
-  const { place } = sender;
-  const { reply, ended } = await turn(runtime, sender, signal);
-  const [since, word] = reply;
-  await updateStatus(runtime, place, { ended, since: Number(since) }).catch((error: Error) =>
-    runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
-  );
-  if (reply[1] === "taken") start(runtime, sender, reply);
-  if (word === "gone") await forgetQueue(runtime, place);
-  if (reply[1] === "asleep") return staysUp(runtime, place, { next: reply[2], signal });
-  if (word === "taken" || (word === "busy" && sender.running.size + sender.ended.length > 0)) return true;
-  if (word === "busy") await lookAgain(runtime, place, { at: Date.now() + LEASE_MS, why: "lease" });
-  return false;
-}
+/** The sender of an endpoint and its work in progress. */
+class Sender {
+  readonly #runtime: Runtime;
+  readonly #place: DeliveryRef;
+  readonly #signal: AbortSignal;
+  readonly #id: string;
+  #endpoint: Endpoint | undefined;
+  readonly #running = new Set<Promise<void>>();
+  /** Results that are not stored yet. */
+  readonly #ended: Ended[] = [];
+  /** The newest running delivery of each subject. */
+  readonly #newest = new Map<string, Promise<void>>();
 
-/** One turn in Redis, and the results that it stored. Without Redis a sender keeps its deliveries as long as their leases last. */
-async function turn(
-  { redis, log }: Runtime,
-  sender: Sender,
-  signal: AbortSignal,
-): Promise<{ reply: TurnReply; ended: Ended[] }> {
-  const since = Date.now();
-  const ended: Ended[] = [];
-  for (let tries = 1; ; tries++) {
-    ended.push(...sender.ended.splice(0));
-    const busy = sender.running.size;
+  constructor(runtime: Runtime, place: DeliveryRef, signal: AbortSignal) {
+    this.#runtime = runtime;
+    this.#place = place;
+    this.#signal = signal;
+    this.#id = runtime.id("");
+  }
+
+  /** Stores results and starts due deliveries; false when this sender has finished. */
+  async takeTurn(): Promise<boolean> {
+    const { reply, ended } = await this.#turn();
+    await this.#updateStatus(ended, Number(reply[0])).catch((error: Error) =>
+      this.#runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
+    );
+    if (reply[1] === "asleep") return this.#staysUp(reply[2]);
+    if (reply[1] === "taken") this.#start(reply);
+    if (reply[1] === "gone") await forgetQueue(this.#runtime, this.#place);
+    if (reply[1] !== "busy") return reply[1] === "taken";
+    const hasWork = this.#running.size + this.#ended.length > 0;
+    if (!hasWork) await this.#lookAgain(Date.now() + LEASE_MS, "lease");
+    return hasWork;
+  }
+
+  /** Waits for a result, or for the next poll. */
+  async waitForResult(): Promise<void> {
+    if (this.#running.size === 0) return;
+    const pollMs = this.#running.size < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS;
+    if (this.#ended.length === 0) await atMost(Promise.race(this.#running), pollMs);
+    if (this.#running.size + this.#ended.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
+  }
+
+  /** One turn in Redis, and the results that it stored. Without Redis a sender keeps its deliveries as long as their leases last. */
+  async #turn(): Promise<{ reply: TurnReply; ended: Ended[] }> {
+    const { redis, log } = this.#runtime;
+    const until = Date.now() + LEASE_MS;
+    const ended: Ended[] = [];
+    for (let tries = 1; ; tries++) {
+      ended.push(...this.#ended.splice(0));
+      const busy = this.#running.size;
+      try {
+        const reply = await scripts.turnWebhookSender(redis, turnKeys(this.#place), {
+          ...{ senderId: this.#id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
+          ...{ busy, max: this.#signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - busy },
+          ...{ version: this.#endpoint?.version ?? "", ended: ended.map(endedOf) },
+        });
+        return { reply, ended };
+      } catch (error) {
+        if (!isRedisAway(error) || this.#signal.aborted || Date.now() > until) throw error;
+        if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
+        await setTimeout(RETRY_INTERVAL_MS);
+      }
+    }
+  }
+
+  /**
+   * Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0.
+   */
+  async #updateStatus(ended: Ended[], since: number): Promise<void> {
+    const isOver = since > 0 && Date.now() - since >= DISABLE_AFTER_MS;
+    const disables = ({ outcome }: Ended) => outcome === "gone" || (outcome === "failed" && isOver);
+    if (ended.some(({ webhook, outcome }) => webhook.status === "DISABLED" && outcome === "succeeded"))
+      await setWebhookStatus(this.#runtime, this.#place, "ACTIVE");
+    else if (ended.some((one) => one.webhook.status === "ACTIVE" && disables(one)))
+      await setWebhookStatus(this.#runtime, this.#place, "DISABLED");
+  }
+
+  /** True if waiting here for the next delivery is worthwhile; else a job stores its time and, at the signal, another process takes over. */
+  async #staysUp(next: string): Promise<boolean> {
+    if (next === "") return false;
+    const { queues } = this.#runtime;
+    const { handle, webhookId } = this.#place;
+    const wait = Number(next) - Date.now();
+    const isHere = !this.#signal.aborted && wait <= MAX_IDLE_MS;
+    if (isHere) await setTimeout(Math.max(wait, 1));
+    else if (this.#signal.aborted) await queues.later(wakeJob(this.#runtime, handle, webhookId));
+    else await this.#lookAgain(Number(next), "due");
+    return isHere;
+  }
+
+  /** Polls the endpoint again at an instant (real ms), once per second, or once per lease of another sender. */
+  async #lookAgain(at: number, why: "due" | "lease"): Promise<void> {
+    const { webhookId } = this.#place;
+    const step = why === "lease" ? LEASE_MS : 1000;
+    const second = (Math.ceil(at / step) * step) / 1000;
+    const delay = Math.max(1, second * 1000 - Date.now());
+    const id = `deliver-${webhookId}-${why}-${second}`;
+    await this.#runtime.queues.later(job("webhooks.deliver", id, this.#place, { delay }));
+  }
+
+  /** Starts the leased deliveries; the endpoint's JSON is present only if its version is new. */
+  #start([, , version, json, ...found]: Taken): void {
+    if (json) this.#endpoint = endpointOf(this.#runtime, this.#place, { version, json });
+    for (const [stored, body] of found) {
+      const delivery = JSON.parse(stored) as StoredDelivery;
+      this.#send({ endpoint: this.#endpoint as Endpoint, delivery, body });
+    }
+  }
+
+  /** Sends a delivery after the earlier one of its subject, so that a receiver gets them in order of creation. */
+  #send(sending: Sending): void {
+    const { subject = sending.delivery.deliveryId } = sending.delivery;
+    const sent = this.#sendAfter(this.#newest.get(subject), sending);
+    this.#newest.set(subject, sent);
+    this.#running.add(sent);
+    void sent.then(() => {
+      this.#running.delete(sent);
+      if (this.#newest.get(subject) === sent) this.#newest.delete(subject);
+    });
+  }
+
+  /** Makes one attempt; the next turn stores the result. Never rejects. */
+  async #sendAfter(earlier: Promise<void> | undefined, sending: Sending): Promise<void> {
     try {
-      const reply = await scripts.turnWebhookSender(redis, turnKeys(sender.place), {
-        ...{ senderId: sender.id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
-        ...{ busy, max: signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - busy },
-        ...{ version: sender.endpoint?.version ?? "", ended: ended.map(endedOf) },
-      });
-      return { reply, ended };
+      if (earlier) await atMost(earlier, EARLIER_WAIT_MS);
+      this.#ended.push(await attempted(this.#runtime, sending));
     } catch (error) {
-      if (!isRedisAway(error) || signal.aborted || Date.now() > since + LEASE_MS) throw error;
-      if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
-      await setTimeout(RETRY_INTERVAL_MS);
+      this.#runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
     }
   }
 }
@@ -139,36 +225,10 @@ function turnKeys({ handle, webhookId }: DeliveryRef): Parameters<typeof scripts
 }
 
 /** The result of a delivery, as the script expects it. */
-function endedOf({ delivery, outcome }: Ended): TurnInput["ended"][number] {
+function endedOf({ delivery, outcome }: Ended): { id: string; json: string; due?: number; outcome: string } {
   const { deliveryId: id, nextAttemptAt } = delivery;
-  const due = nextAttemptAt === null ? undefined : Date.parse(nextAttemptAt);
-  return { id, json: JSON.stringify(delivery), due, outcome };
-}
-
-/** Starts the leased deliveries; the endpoint's JSON is present only if its version is new. */
-function start(
-  runtime: Runtime,
-  sender: Sender,
-  [, , version, json, ...found]: Extract<TurnReply, [string, "taken", ...unknown[]]>,
-): void {
-  if (json) sender.endpoint = endpointOf(runtime, sender.place, { version, json });
-  for (const [stored, body] of found) {
-    const delivery = JSON.parse(stored) as StoredDelivery;
-    sendInOrder(runtime, sender, { endpoint: sender.endpoint as Endpoint, delivery, body });
-  }
-}
-
-/** Sends a delivery after the earlier one of its subject, so that a receiver gets them in order of creation. */
-function sendInOrder(runtime: Runtime, sender: Sender, sending: Sending): void {
-  const { subject = sending.delivery.deliveryId } = sending.delivery;
-  const { newest, running } = sender;
-  const sent = sendOne(runtime, sender, { ...sending, earlier: newest.get(subject) });
-  newest.set(subject, sent);
-  running.add(sent);
-  void sent.then(() => {
-    running.delete(sent);
-    if (newest.get(subject) === sent) newest.delete(subject);
-  });
+  const due = nextAttemptAt === null ? {} : { due: Date.parse(nextAttemptAt) };
+  return { id, json: JSON.stringify(delivery), ...due, outcome };
 }
 
 function endpointOf(
@@ -178,25 +238,6 @@ function endpointOf(
 ): Endpoint {
   const webhook = JSON.parse(json) as StoredWebhook;
   return { version, webhook, signers: signersOf(runtime, sealedPlace(handle, webhookId), webhook) };
-}
-
-interface Sending {
-  endpoint: Endpoint;
-  delivery: StoredDelivery;
-  /** The body to send, always the same bytes; empty if the event is no longer stored. */
-  body: string;
-  /** The previous delivery of the same subject, while it is running. */
-  earlier?: Promise<void> | undefined;
-}
-
-/** Makes one attempt; the sender's next turn stores the result. Never rejects. */
-async function sendOne(runtime: Runtime, sender: Sender, sending: Sending): Promise<void> {
-  try {
-    if (sending.earlier) await atMost(sending.earlier, EARLIER_WAIT_MS);
-    sender.ended.push(await attempted(runtime, sending));
-  } catch (error) {
-    runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
-  }
 }
 
 async function attempted(runtime: Runtime, sending: Sending): Promise<Ended> {
@@ -238,61 +279,7 @@ function outcomeOf(status: number | null): Outcome {
   return status !== null && status >= 200 && status < 300 ? "succeeded" : "failed";
 }
 
-/**
- * Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0.
- */
-async function updateStatus(
-  runtime: Runtime,
-  place: DeliveryRef,
-  { ended, since }: { ended: Ended[]; since: number },
-): Promise<void> {
-  const isOver = since > 0 && Date.now() - since >= DISABLE_AFTER_MS;
-  const disables = ({ outcome }: Ended) => outcome === "gone" || (outcome === "failed" && isOver);
-  if (ended.some(({ webhook, outcome }) => webhook.status === "DISABLED" && outcome === "succeeded"))
-    await setWebhookStatus(runtime, place, "ACTIVE");
-  else if (ended.some((one) => one.webhook.status === "ACTIVE" && disables(one)))
-    await setWebhookStatus(runtime, place, "DISABLED");
-}
-
-/** True if waiting here for the next delivery is worthwhile; else a job stores its time and, at the signal, another process takes over. */
-async function staysUp(
-  runtime: Runtime,
-  place: DeliveryRef,
-  { next, signal }: { next: string; signal: AbortSignal },
-): Promise<boolean> {
-  if (next === "") return false;
-  const wait = Number(next) - Date.now();
-  const isHere = !signal.aborted && wait <= MAX_IDLE_MS;
-  if (isHere) await setTimeout(Math.max(wait, 1));
-  else if (signal.aborted) await runtime.queues.later(wakeJob(runtime, place.handle, place.webhookId));
-  else await lookAgain(runtime, place, { at: Number(next), why: "due" });
-  return isHere;
-}
-
-/** Polls the endpoint again at an instant (real ms), once per second, or once per lease of another sender. */
-async function lookAgain(
-  { queues }: Runtime,
-  { handle, webhookId }: DeliveryRef,
-  { at, why }: { at: number; why: "due" | "lease" },
-): Promise<void> {
-  const step = why === "lease" ? LEASE_MS : 1000;
-  const second = (Math.ceil(at / step) * step) / 1000;
-  const delay = Math.max(1, second * 1000 - Date.now());
-  await queues.later(
-    job("webhooks.deliver", `deliver-${webhookId}-${why}-${second}`, { handle, webhookId }, { delay }),
-  );
-}
-
-/** Waits for a result, or for the next poll. */
-async function oneOf({ running, ended }: Sender): Promise<void> {
-  const pollMs = running.size < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS;
-  if (ended.length === 0) await atMost(Promise.race(running), pollMs);
-  if (running.size + ended.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
-}
-
+/** Waits for work, at most so many ms. */
 async function atMost(work: Promise<void>, ms: number): Promise<void> {
-  const timer = new AbortController();
-  const late = setTimeout(ms, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([work, late]);
-  timer.abort();
+  await Promise.race([work, setTimeout(ms, undefined, { ref: false })]);
 }
