@@ -1,7 +1,7 @@
 import * as core from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import * as shape from "../schemas/account.ts";
-import { object } from "../schemas/schema.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import { authorizationView, oauthFailureView } from "./authorization-view.ts";
 import { failureView } from "./failure-view.ts";
 import { pairedView, pairingView } from "./pairing-view.ts";
@@ -24,13 +24,13 @@ export const accountRows: Row[] = [
   }),
   route(`POST ${tokens}`, user, shape.newToken, core.createToken, {
     status: 201,
-    returns: shape.newTokenAnswer,
+    returns: object({ token: shape.shownToken }),
     summary: "Create a personal access token",
     description:
       "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked. A user has at most 200 tokens.",
   }),
   route(`GET ${tokens}`, user, shape.tokenListing, core.listTokens, {
-    returns: shape.tokenList,
+    returns: listOf("tokens", shape.token),
     summary: "List personal access tokens",
   }),
   route(`DELETE ${tokens}/:tokenId`, user, shape.tokenPath, core.revokeToken, {
@@ -39,7 +39,7 @@ export const accountRows: Row[] = [
     failures: ["token_not_found"],
   }),
   route("GET /v2/account/sessions", user, shape.sessionListing, core.listSessions, {
-    returns: shape.sessionList,
+    returns: listOf("sessions", shape.session),
     summary: "List sessions",
     description: "Sessions of the user that have not expired, paired desktops among them.",
   }),
@@ -49,11 +49,11 @@ export const accountRows: Row[] = [
     failures: ["session_not_found"],
   }),
   route("GET /v2/handles/:handle/settings", operator, shape.settingsPath, core.readSettings, {
-    returns: shape.settingsAnswer,
+    returns: object({ settings: shape.settings }),
     summary: "Get the settings of a handle",
   }),
   route("PUT /v2/handles/:handle/settings", operator, shape.settingsChange, core.updateSettings, {
-    returns: shape.settingsAnswer,
+    returns: object({ settings: shape.settings }),
     summary: "Update the settings of a handle",
     description: "An absent field keeps its value. `displayName` is the name that people see.",
   }),

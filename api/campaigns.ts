@@ -2,6 +2,7 @@ import * as core from "../core/campaigns/face.ts";
 import { recordConversion } from "../core/leads/face.ts";
 import * as shape from "../schemas/campaigns.ts";
 import { previewAnswer } from "../schemas/email.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import { creator, operator, type Row, route } from "./route.ts";
 
 const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
@@ -21,21 +22,21 @@ const ruleFailures = [
 /** Campaign email rules and the conversions that trigger some of them. */
 export const campaignRows: Row[] = [
   route(`GET ${rules}`, creator, shape.ruleListing, core.listRules, {
-    returns: shape.ruleList,
+    returns: listOf("rules", shape.rule),
     summary: "List the email rules of a campaign",
     description: "Newest first. `counts` are the sends of a rule by state.",
     failures: ["campaign_not_found"],
   }),
   route(`POST ${rules}`, operator, shape.newRule, core.createRule, {
     status: 201,
-    returns: shape.ruleAnswer,
+    returns: object({ rule: shape.rule }),
     summary: "Create an email rule",
     description:
       "The rule applies to triggers after its creation and sends at most once for a lead. A disabled rule is not checked for a ready sender and an active template.",
     failures: ["campaign_not_found", ...ruleFailures],
   }),
   route(`PUT ${rules}/:ruleId`, operator, shape.ruleChange, core.updateRule, {
-    returns: shape.ruleAnswer,
+    returns: object({ rule: shape.rule }),
     summary: "Update an email rule",
     description: "Sends that already wait follow the rule as it is when they are due.",
     failures: ["campaign_not_found", "email_rule_not_found", ...ruleFailures],
@@ -61,7 +62,7 @@ export const campaignRows: Row[] = [
   route("POST /v2/handles/:handle/conversions", creator, shape.newConversion, recordConversion, {
     status: 202,
     wrote: ({ conversion }) => conversion.conversionId,
-    returns: shape.conversionAnswer,
+    returns: object({ conversion: shape.conversion }),
     summary: "Record a conversion",
     description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",
     failures: ["campaign_not_found", "lead_not_found"],

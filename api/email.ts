@@ -1,6 +1,6 @@
 import * as core from "../core/email/face.ts";
 import * as shape from "../schemas/email.ts";
-import { string } from "../schemas/schema.ts";
+import { listOf, object, string } from "../schemas/schema.ts";
 import { anyone, operator, page, type Row, route, user } from "./route.ts";
 import { unsubscribeView } from "./unsubscribe-view.ts";
 
@@ -32,14 +32,14 @@ const bounceExample = [
 export const emailRows: Row[] = [
   route(`POST ${domains}`, user, shape.newDomain, core.addDomain, {
     created: 201,
-    returns: shape.domainAnswer,
+    returns: object({ domain: shape.accountDomain }),
     summary: "Attach a domain",
     description:
       "The domain belongs to the account of the caller's handles; `accountId` chooses between several accounts. It serves pages and is exclusive once its OWNERSHIP record is found in DNS. Attaching it again answers 200.",
     failures: ["forbidden", "insufficient_role", "domain_taken", "not_found"],
   }),
   route(`GET ${domains}`, user, shape.domainListing, core.listDomains, {
-    returns: shape.domainList,
+    returns: listOf("domains", shape.accountDomain),
     summary: "List domains",
     failures: ["insufficient_role"],
   }),
@@ -57,11 +57,11 @@ export const emailRows: Row[] = [
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
   route(`GET ${email}/senders`, operator, shape.handleListing, core.listSenders, {
-    returns: shape.senderList,
+    returns: listOf("senders", shape.sender),
     summary: "List senders",
   }),
   route(`PUT ${email}/senders/:senderId`, operator, shape.senderChange, core.putSender, {
-    returns: shape.senderAnswer,
+    returns: object({ sender: shape.sender }),
     summary: "Create or update a sender",
     description:
       "The first PUT requires `domain`, `localPart` and `purposes`. An enabled sender needs a domain whose email identity is READY.",
@@ -70,30 +70,30 @@ export const emailRows: Row[] = [
   route(`POST ${email}/templates`, operator, shape.newTemplate, core.createTemplate, {
     status: 201,
     wrote: ({ template }) => template.templateId,
-    returns: shape.templateAnswer,
+    returns: object({ template: shape.template }),
     summary: "Create a template",
     description:
       "At least one of `html` and `text` is required; `text` is derived from `html` if it is absent. Placeholders are `{{name}}`.",
     failures: ["email_template_already_exists", "template_invalid"],
   }),
   route(`GET ${email}/templates`, operator, shape.handleListing, core.listTemplates, {
-    returns: shape.templateList,
+    returns: listOf("templates", shape.template),
     summary: "List templates",
   }),
   route(`GET ${template}`, operator, shape.templatePath, core.readTemplate, {
-    returns: shape.templateAnswer,
+    returns: object({ template: shape.template }),
     summary: "Get a template",
     failures: ["email_template_not_found"],
   }),
   route(`PUT ${template}`, operator, shape.templateChange, core.updateTemplate, {
-    returns: shape.templateAnswer,
+    returns: object({ template: shape.template }),
     summary: "Update a template",
     description:
       "A change of content increments `activeVersion`. Earlier versions stay readable, and messages keep the version they were queued with.",
     failures: ["email_template_not_found", "template_invalid"],
   }),
   route(`GET ${template}/versions/:version`, operator, shape.templateVersionPath, core.readTemplateVersion, {
-    returns: shape.templateAnswer,
+    returns: object({ template: shape.template }),
     summary: "Get a version of a template",
     failures: ["email_template_not_found"],
   }),
@@ -107,7 +107,7 @@ export const emailRows: Row[] = [
   route(`POST ${email}/messages`, operator, shape.newMessage, core.sendMessage, {
     status: 202,
     wrote: ({ message }) => message.messageId,
-    returns: shape.messageAnswer,
+    returns: object({ message: shape.message }),
     summary: "Send a message",
     idempotent: true,
     description:
@@ -129,7 +129,7 @@ export const emailRows: Row[] = [
     ],
   }),
   route(`GET ${email}/messages`, operator, shape.handleListing, core.listMessages, {
-    returns: shape.messageList,
+    returns: listOf("messages", shape.message),
     summary: "List messages",
     description: "Newest first. Messages are kept for 90 days.",
   }),
@@ -139,26 +139,26 @@ export const emailRows: Row[] = [
     failures: ["message_not_found"],
   }),
   route(`POST ${email}/messages/:messageId/cancel`, operator, shape.messagePath, core.cancelMessage, {
-    returns: shape.messageAnswer,
+    returns: object({ message: shape.message }),
     summary: "Cancel unsent deliveries",
     description: "Cancels deliveries that are QUEUED or DEFERRED.",
     failures: ["message_not_found", "message_not_cancellable"],
   }),
   route(`GET ${email}/events`, operator, shape.eventListing, core.listMessageEvents, {
-    returns: shape.eventList,
+    returns: listOf("events", shape.messageEvent),
     summary: "List delivery events",
     description: "Newest first. Give at least one of `messageId`, `recipient`, `purpose` and `since`.",
     failures: ["event_filter_required"],
   }),
   route(`GET ${email}/suppressions`, operator, shape.handleListing, core.listSuppressions, {
-    returns: shape.suppressionList,
+    returns: listOf("suppressions", shape.suppression),
     summary: "List suppressions",
   }),
   route(`POST ${email}/suppressions`, operator, shape.newSuppression, core.addSuppression, {
     status: 201,
     // The id would be an address, which is content.
     wrote: () => "",
-    returns: shape.suppressionAnswer,
+    returns: object({ suppression: shape.suppression }),
     summary: "Suppress an address",
     description: "The address gets no more mail of this handle.",
   }),

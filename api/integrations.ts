@@ -1,5 +1,6 @@
 import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/integrations.ts";
+import { object } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
 import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
 import { creator, page, type Row, route } from "./route.ts";
@@ -26,7 +27,7 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${provider}/oauth/callback`, creator, shape.oauthCallback, core.finishAuthorization, {
     status: 201,
-    returns: shape.credentialAnswer,
+    returns: object({ credential: shape.credential }),
     summary: "Finish connecting an account",
     description: "Exchanges the code that the provider sent to the browser. Only the user who started can finish.",
     failures: [
@@ -46,7 +47,7 @@ export const integrationRows: Row[] = [
   route(`POST ${integrations}/caldav/credentials`, creator, shape.newCaldavCredential, core.connectCaldav, {
     status: 201,
     wrote: ({ credential }) => credential.credentialId,
-    returns: shape.credentialAnswer,
+    returns: object({ credential: shape.credential }),
     summary: "Connect a CalDAV account",
     description: "Logs in at the calendar server first. `detail` says why a connection failed.",
     failures: ["caldav_login_failed", "version_conflict"],
@@ -58,7 +59,7 @@ export const integrationRows: Row[] = [
   }),
   route("POST /v2/handles/:handle/scheduling/selected-calendars", creator, shape.selection, core.selectCalendars, {
     wrote: ({ selectedCalendars }) => selectedCalendars.credentialId,
-    returns: shape.selectedCalendarsAnswer,
+    returns: object({ selectedCalendars: shape.selectedCalendars }),
     summary: "Select the calendars of an account",
     description:
       "Replaces the selection of this account: the calendars whose events are busy time, and the one that bookings are written to.",

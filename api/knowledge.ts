@@ -1,5 +1,6 @@
 import * as core from "../core/knowledge/face.ts";
 import * as shape from "../schemas/knowledge.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import { creator, type Row, route } from "./route.ts";
 
 const documents = "/v2/handles/:handle/knowledge/documents";
@@ -9,23 +10,23 @@ export const knowledgeRows: Row[] = [
   route(`POST ${documents}`, creator, shape.newDocument, core.createDocument, {
     status: 202,
     wrote: ({ document }) => document.documentId,
-    returns: shape.documentAnswer,
+    returns: object({ document: shape.documentWithContent }),
     summary: "Create a document",
     description:
       "The document can be found by its words at once; vectors are added in the background. The tag `public-page-agent` lets the assistant of every page quote it.",
   }),
   route(`GET ${documents}`, creator, shape.documentListing, core.listDocuments, {
-    returns: shape.documentList,
+    returns: listOf("documents", shape.document),
     summary: "List documents",
   }),
   route(`GET ${documents}/:documentId`, creator, shape.documentPath, core.readDocument, {
-    returns: shape.documentAnswer,
+    returns: object({ document: shape.documentWithContent }),
     summary: "Get a document",
     description: "With its content.",
     failures: ["document_not_found"],
   }),
   route(`PUT ${documents}/:documentId`, creator, shape.documentChange, core.updateDocument, {
-    returns: shape.documentAnswer,
+    returns: object({ document: shape.documentWithContent }),
     summary: "Update a document",
     failures: ["document_not_found"],
   }),

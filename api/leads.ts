@@ -1,6 +1,7 @@
 import { createCampaign, listCampaigns } from "../core/campaigns/face.ts";
 import * as core from "../core/leads/face.ts";
 import * as shape from "../schemas/leads.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import { leadView, verifiedView, wrongCodeView } from "./lead-view.ts";
 import { leadsCsv } from "./leads-csv.ts";
 import { anyone, creator, operator, type Row, route } from "./route.ts";
@@ -34,7 +35,7 @@ export const leadRows: Row[] = [
     failures: ["not_found", "lead_not_found", "invalid_verification_code", "rate_limited"],
   }),
   route(`GET ${leads}`, creator, shape.leadListing, core.listLeads, {
-    returns: shape.leadList,
+    returns: listOf("leads", shape.lead),
     summary: "List leads",
     description: "Newest first. `since` finds leads that were captured, or captured again, from then on.",
   }),
@@ -46,7 +47,7 @@ export const leadRows: Row[] = [
     produces: { types: ["text/csv"], example: "leadId,createdAt,updatedAt,email,name\r\n…" },
   }),
   route(`GET ${leads}/:leadId`, creator, shape.leadPath, core.readLead, {
-    returns: shape.leadAnswer,
+    returns: object({ lead: shape.lead }),
     summary: "Get a lead",
     failures: ["lead_not_found"],
   }),
@@ -59,13 +60,13 @@ export const leadRows: Row[] = [
   route("POST /v2/handles/:handle/campaigns", creator, shape.newCampaign, createCampaign, {
     status: 201,
     wrote: ({ campaign }) => campaign.campaignId,
-    returns: shape.campaignAnswer,
+    returns: object({ campaign: shape.campaign }),
     summary: "Create a campaign",
     description: "Without `campaignId` one is generated.",
     failures: ["campaign_already_exists"],
   }),
   route("GET /v2/handles/:handle/campaigns", creator, shape.campaignListing, listCampaigns, {
-    returns: shape.campaignList,
+    returns: listOf("campaigns", shape.campaign),
     summary: "List campaigns",
   }),
 ];

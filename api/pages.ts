@@ -1,5 +1,6 @@
 import * as core from "../core/pages/face.ts";
 import * as shape from "../schemas/pages.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
 import { pageView, sharedView } from "./page-view.ts";
 import { anyone, creator, page, type Row, route } from "./route.ts";
@@ -12,14 +13,14 @@ export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, shape.newPage, core.createPage, {
     status: 201,
     wrote: ({ page }) => page.pageSlug,
-    returns: shape.pageAnswer,
+    returns: object({ page: shape.page }),
     summary: "Create a page",
     description:
       "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",
     failures: ["page_already_exists", "invalid_page_content"],
   }),
   route(`GET ${pages}`, creator, shape.pageListing, core.listPages, {
-    returns: shape.pageList,
+    returns: listOf("pages", shape.page),
     summary: "List pages",
     description: "Newest first, drafts included.",
     tool: {
@@ -31,7 +32,7 @@ export const pageRows: Row[] = [
     },
   }),
   route(`GET ${pages}/:pageSlug`, creator, shape.pagePath, core.readPage, {
-    returns: shape.pageAnswer,
+    returns: object({ page: shape.page }),
     summary: "Get a page",
     failures: ["page_not_found"],
     tool: {
@@ -41,7 +42,7 @@ export const pageRows: Row[] = [
     },
   }),
   route(`PUT ${pages}/:pageSlug`, creator, shape.pageChange, core.updatePage, {
-    returns: shape.pageAnswer,
+    returns: object({ page: shape.page }),
     summary: "Update a page",
     description: "An absent field keeps its value. `status` publishes or unpublishes the page.",
     failures: ["page_not_found", "invalid_page_content"],
@@ -51,7 +52,7 @@ export const pageRows: Row[] = [
     failures: ["page_not_found"],
   }),
   route(`POST ${pages}/:pageSlug/publish`, creator, shape.pagePath, core.publishPage, {
-    returns: shape.pageAnswer,
+    returns: object({ page: shape.page }),
     summary: "Publish a page",
     description: "Makes the page visible at its `url`.",
     failures: ["page_not_found", "invalid_page_content", "version_conflict"],

@@ -1,6 +1,7 @@
 import * as core from "../core/payments/face.ts";
 import { signedRequest } from "../schemas/email.ts";
 import * as shape from "../schemas/payments.ts";
+import { listOf } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
 import { accessMailView } from "./page-view.ts";
 import { anyone, creator, operator, page, type Row, route } from "./route.ts";
@@ -36,7 +37,7 @@ export const paymentRows: Row[] = [
     accepts: "form",
   }),
   route(`GET ${purchases}`, creator, shape.purchaseListing, core.listPurchases, {
-    returns: shape.purchaseList,
+    returns: listOf("purchases", shape.listedPurchase),
     summary: "List the purchases of a page",
     description: "Newest first, those of the last 400 days. `email` is null once the buyer is erased.",
   }),

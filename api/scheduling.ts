@@ -1,5 +1,6 @@
 import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/scheduling.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import { ownerBookingView } from "./owner-booking-view.ts";
 import { anyone, creator, page, type Row, route, type View } from "./route.ts";
 import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
@@ -29,16 +30,16 @@ export const schedulingRows: Row[] = [
   route(`POST ${schedules}`, creator, shape.newSchedule, core.putSchedule, {
     created: 201,
     wrote: ({ schedule }) => schedule.scheduleId,
-    returns: shape.scheduleAnswer,
+    returns: object({ schedule: shape.schedule }),
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
   }),
   route(`GET ${schedules}`, creator, shape.schedulingListing, core.listSchedules, {
-    returns: shape.scheduleList,
+    returns: listOf("schedules", shape.schedule),
     summary: "List schedules",
   }),
   route(`GET ${schedules}/:scheduleId`, creator, shape.schedulePath, core.readSchedule, {
-    returns: shape.scheduleAnswer,
+    returns: object({ schedule: shape.schedule }),
     summary: "Get a schedule",
     failures: ["schedule_not_found"],
   }),
@@ -49,22 +50,22 @@ export const schedulingRows: Row[] = [
   route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,
     wrote: ({ eventType }) => eventType.eventTypeId,
-    returns: shape.eventTypeAnswer,
+    returns: object({ eventType: shape.eventType }),
     summary: "Create an event type",
     description: "Without `scheduleId` the oldest schedule of the handle applies.",
     failures: ["schedule_not_found", "event_type_slug_taken"],
   }),
   route(`GET ${eventTypes}`, creator, shape.schedulingListing, core.listEventTypes, {
-    returns: shape.eventTypeList,
+    returns: listOf("eventTypes", shape.eventType),
     summary: "List event types",
   }),
   route(`GET ${eventTypes}/:eventTypeId`, creator, shape.eventTypePath, core.readEventType, {
-    returns: shape.eventTypeAnswer,
+    returns: object({ eventType: shape.eventType }),
     summary: "Get an event type",
     failures: ["event_type_not_found"],
   }),
   route(`PUT ${eventTypes}/:eventTypeId`, creator, shape.eventTypeChange, core.updateEventType, {
-    returns: shape.eventTypeAnswer,
+    returns: object({ eventType: shape.eventType }),
     summary: "Update an event type",
     description:
       "An absent field keeps its value, also inside `buffers` and `payment`. Existing bookings keep their times and buffers.",
@@ -76,7 +77,7 @@ export const schedulingRows: Row[] = [
     failures: ["event_type_not_found"],
   }),
   route(`GET ${bookings}`, creator, shape.bookingListing, core.listBookings, {
-    returns: shape.bookingList,
+    returns: listOf("bookings", shape.booking),
     summary: "List bookings",
     description: "Sorted by start; `from` is inclusive, `to` exclusive.",
     tool: {
@@ -87,31 +88,31 @@ export const schedulingRows: Row[] = [
     },
   }),
   route(`GET ${bookings}/:bookingUid`, creator, shape.bookingPath, core.readBooking, {
-    returns: shape.bookingRead,
+    returns: object({ booking: shape.booking }),
     summary: "Get a booking",
     failures: ["booking_not_found"],
   }),
   route(`POST ${bookings}/:bookingUid/confirm`, creator, shape.bookingPath, core.confirmBooking, {
-    returns: shape.bookingRead,
+    returns: object({ booking: shape.booking }),
     summary: "Confirm a booking",
     description: "Accepts a booking that is PENDING.",
     failures: ["booking_not_found", "booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/decline`, creator, shape.declining, core.declineBooking, {
-    returns: shape.bookingRead,
+    returns: object({ booking: shape.booking }),
     summary: "Decline a booking",
     description: "Rejects a booking that is PENDING and frees its slot.",
     failures: ["booking_not_found", "booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/cancel`, creator, shape.ownerCancellation, core.cancelBooking, {
-    returns: shape.bookingRead,
+    returns: object({ booking: shape.booking }),
     summary: "Cancel a booking",
     description: "Frees the slot, refunds a payment and tells the attendee. Cancelling again is no error.",
     failures: ["booking_not_found", "booking_not_cancellable"],
   }),
   route(`POST ${bookings}/:bookingUid/sync`, creator, shape.bookingPath, core.resynchronizeBooking, {
     status: 202,
-    returns: shape.bookingRead,
+    returns: object({ booking: shape.booking }),
     summary: "Synchronize a booking with its calendar",
     description: "Writes the calendar event and the meeting of the booking again, without waiting for the next retry.",
     failures: ["booking_not_found"],
@@ -126,7 +127,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`GET ${event}`, anyone, shape.publicEventPath, core.readPublicEventType, {
     guard: core.admitVisitor,
-    returns: shape.publicEventAnswer,
+    returns: object({ event: shape.publicEvent }),
     summary: "Get a public event type",
     failures: ["event_type_not_found", "rate_limited"],
   }),
@@ -161,7 +162,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`GET ${booking}`, anyone, shape.publicBookingPath, core.readPublicBooking, {
     guard: core.admitVisitor,
-    returns: shape.bookingRead,
+    returns: object({ booking: shape.booking }),
     summary: "Get a booking as a visitor",
     failures: ["booking_not_found", "rate_limited"],
   }),
@@ -198,14 +199,14 @@ export const schedulingRows: Row[] = [
 
   route(`POST ${feed}`, creator, shape.newCalendarFeed, core.createCalendarFeed, {
     status: 201,
-    returns: shape.shownCalendarFeedAnswer,
+    returns: object({ feed: shape.shownCalendarFeed }),
     wrote: () => "calendar-feed",
     summary: "Create or rotate the calendar feed",
     description:
       "Answers a secret address that any calendar can subscribe to; it is in this answer only. An earlier address ends at once.",
   }),
   route(`GET ${feed}`, creator, shape.calendarFeedPath, core.readCalendarFeed, {
-    returns: shape.calendarFeedAnswer,
+    returns: object({ feed: shape.calendarFeed }),
     summary: "Get the calendar feed",
     failures: ["not_found"],
   }),

@@ -1,4 +1,5 @@
 import * as core from "../core/webhooks/face.ts";
+import { listOf, object } from "../schemas/schema.ts";
 import * as shape from "../schemas/webhooks.ts";
 import { creator, type Row, route } from "./route.ts";
 
@@ -17,17 +18,17 @@ function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook): Row[
     route(`POST ${webhooks}`, creator, shape.newWebhook, create, {
       status: 201,
       wrote: ({ webhook }) => webhook.webhookId,
-      returns: shape.shownWebhookAnswer,
+      returns: object({ webhook: shape.shownWebhook }),
       summary: "Create a webhook",
       description:
         "The signing secret (`whsec_…`) is in this answer only. Without `events` the webhook receives every event. A handle has at most 50 webhooks.",
     }),
     route(`GET ${webhooks}`, creator, shape.webhookListing, core.listWebhooks, {
-      returns: shape.webhookList,
+      returns: listOf("webhooks", shape.webhook),
       summary: "List webhooks",
     }),
     route(`GET ${one}`, creator, shape.webhookPath, core.readWebhook, {
-      returns: shape.webhookAnswer,
+      returns: object({ webhook: shape.webhook }),
       summary: "Get a webhook",
       failures: ["webhook_not_found"],
     }),
@@ -36,27 +37,27 @@ function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook): Row[
       failures: ["webhook_not_found"],
     }),
     route(`POST ${one}/rotate-secret`, creator, shape.webhookPath, core.rotateSecret, {
-      returns: shape.shownWebhookAnswer,
+      returns: object({ webhook: shape.shownWebhook }),
       summary: "Rotate the signing secret",
       description: "Answers the new secret. Earlier secrets sign as well for 24 h.",
       failures: ["webhook_not_found", "rate_limited"],
     }),
     route(`POST ${one}/test`, creator, shape.webhookPath, core.testWebhook, {
       status: 202,
-      returns: shape.deliveryAnswer,
+      returns: object({ delivery: shape.webhookDelivery }),
       summary: "Send a test event",
       description: "A success enables a disabled webhook again.",
       failures: ["webhook_not_found"],
     }),
     route(`GET ${one}/deliveries`, creator, shape.deliveryListing, core.listDeliveries, {
-      returns: shape.deliveryList,
+      returns: listOf("deliveries", shape.webhookDelivery),
       summary: "List deliveries",
       description: "Newest first, of the last 30 days.",
       failures: ["webhook_not_found"],
     }),
     route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, shape.deliveryPath, core.redeliverEvent, {
       status: 202,
-      returns: shape.deliveryAnswer,
+      returns: object({ delivery: shape.webhookDelivery }),
       summary: "Redeliver an event",
       failures: ["webhook_not_found", "not_found"],
     }),

@@ -44,7 +44,6 @@ export const shownToken = s.object({
   secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
 });
 /** `{token}` with its secret. */
-export const newTokenAnswer = s.object({ token: shownToken });
 export type NewToken = s.Infer<typeof shownToken>;
 
 /** A token as its owner sees it later. */
@@ -71,11 +70,9 @@ export type Settings = s.Infer<typeof settings>;
 export const settingsPath = s.object({ handle: s.handle });
 /** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
 export const settingsChange = s.merge(settingsPath, s.partial(settings));
-export const settingsAnswer = s.object({ settings });
 
 /** `GET /v2/account/tokens`. */
 export const tokenListing = s.object(s.listing);
-export const tokenList = s.object({ tokens: s.array(token), nextCursor: s.nullable(s.string()) });
 /** A session of the signed-in user: the device, and since when. */
 export const session = s.object({
   sessionId: s.string(),
@@ -90,7 +87,6 @@ export type Session = s.Infer<typeof session>;
 
 /** `GET /v2/account/sessions`. */
 export const sessionListing = s.object(s.listing);
-export const sessionList = s.object({ sessions: s.array(session), nextCursor: s.nullable(s.string()) });
 /** The path of one session; `current` is the caller's own. */
 export const sessionPath = s.object({ sessionId: s.string() });
 

@@ -74,8 +74,6 @@ export const rule = s.object({
   counts: s.optional(s.object({ waiting: s.integer(0), sent: s.integer(0), denied: s.integer(0) })),
 });
 export type Rule = s.Infer<typeof rule>;
-export const ruleAnswer = s.object({ rule });
-export const ruleList = s.object({ rules: s.array(rule), nextCursor: s.nullable(s.string()) });
 
 /** `POST …/conversions`. */
 export const newConversion = s.object({
@@ -99,4 +97,3 @@ export const conversion = s.object({
   createdAt: s.instant,
 });
 export type Conversion = s.Infer<typeof conversion>;
-export const conversionAnswer = s.object({ conversion });

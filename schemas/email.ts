@@ -100,8 +100,6 @@ export const accountDomain = s.object({
   createdAt: s.instant,
 });
 export type AccountDomain = s.Infer<typeof accountDomain>;
-export const domainAnswer = s.object({ domain: accountDomain });
-export const domainList = s.object({ domains: s.array(accountDomain), nextCursor: s.nullable(s.string()) });
 
 // senders
 
@@ -143,8 +141,6 @@ export const sender = s.object({
 export type Sender = s.Infer<typeof sender>;
 /** A sender as it is stored. */
 export type StoredSender = Omit<Sender, "handle" | "fromEmail" | "status" | "identityKey">;
-export const senderAnswer = s.object({ sender });
-export const senderList = s.object({ senders: s.array(sender), nextCursor: s.nullable(s.string()) });
 export const identityAnswer = s.object({ identity, senderProfiles: s.array(sender) });
 
 /** A list of something of a handle. */
@@ -207,8 +203,6 @@ export const template = s.object({
 export type Template = s.Infer<typeof template>;
 /** The content of one version of a template. `text` is derived from `html` where the owner gave none. */
 export type TemplateContent = Pick<Template, "subject" | "html" | "text">;
-export const templateAnswer = s.object({ template });
-export const templateList = s.object({ templates: s.array(template), nextCursor: s.nullable(s.string()) });
 export const previewAnswer = s.object({ subject: s.string(), html: s.nullable(s.string()), text: s.string() });
 
 // messages
@@ -260,9 +254,7 @@ export const messageEvent = s.object({
   attempt: s.integer(0),
 });
 export type MessageEvent = s.Infer<typeof messageEvent>;
-export const messageAnswer = s.object({ message });
 export const messageDetail = s.object({ message, timeline: s.array(messageEvent) });
-export const messageList = s.object({ messages: s.array(message), nextCursor: s.nullable(s.string()) });
 
 /** `GET …/events`: at least one of the four filters. */
 export const eventListing = s.object({
@@ -273,7 +265,6 @@ export const eventListing = s.object({
   since: s.optional(s.instantOrDate),
   ...s.listing,
 });
-export const eventList = s.object({ events: s.array(messageEvent), nextCursor: s.nullable(s.string()) });
 
 // suppressions
 
@@ -299,8 +290,6 @@ export const suppression = s.object({
   createdAt: s.instant,
 });
 export type Suppression = s.Infer<typeof suppression>;
-export const suppressionAnswer = s.object({ suppression });
-export const suppressionList = s.object({ suppressions: s.array(suppression), nextCursor: s.nullable(s.string()) });
 
 // feedback
 

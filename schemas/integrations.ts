@@ -48,7 +48,6 @@ export const credential = s.object({
   createdAt: s.instant,
 });
 export type Credential = s.Infer<typeof credential>;
-export const credentialAnswer = s.object({ credential });
 export const integrationList = s.object({
   providers: s.array(s.object({ providerKey: s.oneOf(...providerKeys), configured: s.boolean })),
   credentials: s.array(credential),
@@ -90,4 +89,3 @@ const calendarSelection = {
 export const selection = s.object({ handle: s.handle, ...calendarSelection });
 export const selectedCalendars = s.object(calendarSelection);
 export type SelectedCalendars = s.Infer<typeof selectedCalendars>;
-export const selectedCalendarsAnswer = s.object({ selectedCalendars });

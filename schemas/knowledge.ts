@@ -58,8 +58,6 @@ export type Document = s.Infer<typeof document>;
 /** A document with its content. */
 export const documentWithContent = s.merge(document, s.object({ content: s.optional(s.string()) }));
 /** `{document}`; reading one adds its content. */
-export const documentAnswer = s.object({ document: documentWithContent });
-export const documentList = s.object({ documents: s.array(document), nextCursor: s.nullable(s.string()) });
 /** A passage of a document that a query found. */
 export const queryResult = s.object({
   documentId: s.id,

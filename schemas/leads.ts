@@ -98,8 +98,6 @@ export const leadCode = s.object({
   leadId: s.string(),
   code: s.string({ minLength: 1, maxLength: 20 }),
 });
-export const leadAnswer = s.object({ lead });
-export const leadList = s.object({ leads: s.array(lead), nextCursor: s.nullable(s.string()) });
 
 /** `POST …/campaigns`. */
 export const newCampaign = s.object({
@@ -124,5 +122,3 @@ export const campaign = s.object({
   createdAt: s.instant,
   updatedAt: s.instant,
 });
-export const campaignAnswer = s.object({ campaign });
-export const campaignList = s.object({ campaigns: s.array(campaign), nextCursor: s.nullable(s.string()) });

@@ -85,5 +85,3 @@ export type StoredPage = Omit<Page, "handle" | "url" | "version">;
 
 /** A browser's access to a page. */
 export const accessAnswer = s.object({ accessMode: s.oneOf("PUBLIC", "PAID"), hasAccess: s.boolean });
-export const pageAnswer = s.object({ page });
-export const pageList = s.object({ pages: s.array(page), nextCursor: s.nullable(s.string()) });

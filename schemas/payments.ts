@@ -43,6 +43,5 @@ export type StoredPurchase = s.Infer<typeof purchase> & { payment: string | null
 
 /** `GET …/pages/{pageSlug}/purchases`. */
 export const purchaseListing = s.object({ handle: s.handle, pageSlug: s.string(), ...s.listing });
-export const purchaseList = s.object({ purchases: s.array(listedPurchase), nextCursor: s.nullable(s.string()) });
 /** `DELETE …/purchases/{sessionId}/buyer`. */
 export const purchasePath = s.object({ handle: s.handle, pageSlug: s.string(), sessionId: s.string() });

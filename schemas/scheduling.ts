@@ -54,8 +54,6 @@ export const schedule = s.object({
 export type StoredSchedule = Omit<s.Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
   overrides: Override[];
 };
-export const scheduleAnswer = s.object({ schedule });
-export const scheduleList = s.object({ schedules: s.array(schedule), nextCursor: s.nullable(s.string()) });
 
 /** Types of question of an event type. */
 const fieldTypes = [
@@ -175,8 +173,6 @@ export const eventType = s.object({
   createdAt: s.instant,
   updatedAt: s.instant,
 });
-export const eventTypeAnswer = s.object({ eventType });
-export const eventTypeList = s.object({ eventTypes: s.array(eventType), nextCursor: s.nullable(s.string()) });
 
 export const publicEvent = s.object({
   handle: s.handle,
@@ -195,7 +191,6 @@ export const publicEvent = s.object({
 });
 /** An event type as visitors see it. */
 export type PublicEvent = s.Infer<typeof publicEvent>;
-export const publicEventAnswer = s.object({ event: publicEvent });
 export const publicEventList = s.object({ events: s.array(publicEvent) });
 
 /** The path of a public event or list; anything unknown is a 404. */
@@ -391,8 +386,6 @@ export const bookingAnswer = s.object({
   nextAction: s.optional(nextAction),
 });
 export type BookingAnswer = s.Infer<typeof bookingAnswer>;
-export const bookingRead = s.object({ booking });
-export const bookingList = s.object({ bookings: s.array(booking), nextCursor: s.nullable(s.string()) });
 
 /** Kinds of booking mails. */
 export const mailKinds = [
@@ -416,7 +409,5 @@ export type CalendarFeed = s.Infer<typeof calendarFeed>;
 /** A calendar feed with its address, which is shown only once. */
 export const shownCalendarFeed = s.object({ createdAt: s.instant, url: s.string({ format: "uri" }) });
 export type ShownCalendarFeed = s.Infer<typeof shownCalendarFeed>;
-export const calendarFeedAnswer = s.object({ feed: calendarFeed });
-export const shownCalendarFeedAnswer = s.object({ feed: shownCalendarFeed });
 /** The address of a calendar feed: its secret with the extension of a calendar file. */
 export const publicCalendarFeed = s.object({ handle: s.string(), file: s.string() });

@@ -174,6 +174,11 @@ export const id = string({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9_.
 /** The two query parameters of every list (docs/reference.md, "Envelopes and lists"): `limit` is clamped to 100. */
 export const listing = { limit: withDefault(integer(1), 25), cursor: optional(string({ maxLength: 512 })) };
 
+/** One page of a list under its name, and the cursor of the next page. */
+export function listOf<T>(name: string, items: Schema<T>): Schema<unknown> {
+  return object({ [name]: array(items), nextCursor: nullable(string()) });
+}
+
 function withoutDefault(property: Schema<unknown>): Schema<unknown> {
   const { default: _default, ...rest } = property;
   return optional(rest);

@@ -65,9 +65,6 @@ export type Webhook = s.Infer<typeof webhook>;
 /** An endpoint with its secret, which is shown only once. */
 export const shownWebhook = s.object({ ...webhookFields, secret: s.string({ pattern: "^whsec_" }) });
 export type ShownWebhook = s.Infer<typeof shownWebhook>;
-export const shownWebhookAnswer = s.object({ webhook: shownWebhook });
-export const webhookAnswer = s.object({ webhook });
-export const webhookList = s.object({ webhooks: s.array(webhook), nextCursor: s.nullable(s.string()) });
 
 /** A former secret. */
 export interface FormerSecret {
@@ -105,8 +102,6 @@ export const webhookDelivery = s.object({
   createdAt: s.instant,
 });
 export type Delivery = s.Infer<typeof webhookDelivery>;
-export const deliveryAnswer = s.object({ delivery: webhookDelivery });
-export const deliveryList = s.object({ deliveries: s.array(webhookDelivery), nextCursor: s.nullable(s.string()) });
 
 /**
  * A stored delivery. `asked` deliveries were requested by the owner and go to disabled endpoints too. Deliveries of one subject, such as a
