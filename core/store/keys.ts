@@ -148,22 +148,22 @@ export const keys = {
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
-  // assistant: the keys of one answer's run share a tag; the inbox of a web process has its own
-  run: (runId: string) => `run:{${runId}}`, // hash, the input of the answer; 10 min from its creation, and no longer than its run
-  runChunks: (runId: string) => `run-chunks:{${runId}}`, // stream, ids generation-number, whose last entry ends the run; 10 min after it
-  runReaders: (runId: string) => `run-readers:{${runId}}`, // zset inbox -> real ms at which its lease ends; 10 min
-  runAlive: (runId: string) => `run-alive:{${runId}}`, // string, exists while a worker answers; 15 s after its last heartbeat
+  // assistant: all runs, each one answer, share a tag, so that one command reads the chunks of many
+  run: (runId: string) => `run:{runs}:${runId}`, // hash, the input of the answer; 10 min from its creation, and no longer than its run
+  runChunks: (runId: string) => `run-chunks:{runs}:${runId}`, // stream, ids generation-number, whose last entry ends the run; 10 min after it
+  runReaders: (runId: string) => `run-readers:{runs}:${runId}`, // zset web process -> real ms at which its lease ends; 10 min
+  runAlive: (runId: string) => `run-alive:{runs}:${runId}`, // string, exists while a worker answers; 15 s after its last heartbeat
+  runReader: (readerId: string) => `run-reader:{runs}:${readerId}`, // stream, an entry ends the blocking read of a web process; 10 s after it
   chatRun: (handle: string, slug: string, chat: string) => `chat:{${handle}}:${slug}:${chat}`, // string, run of a chat's latest answer; 10 min
   chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, exists once the lead section was shown; 24 h
   leadSection: (handle: string, slug: string, section: string) => `lead-section:{${handle}}:${slug}:${section}`, // string, JSON of fields and submit label; 24 h
-  inbox: (readerId: string) => `run-inbox:{${readerId}}`, // stream of chunks for one web process; 30 s after its last heartbeat
 } as const;
 
 /** Kinds of keys whose tag is not a handle: a handle may have the same name as an account, a queue or a user. */
 const kindsOfOthers = `
   service heartbeat queue job-holder dirty handle-import handles user user-handles user-of-email user-tokens
   sessions token account account-handles account-domains domain pairing sign-in page-access page-checkout
-  oauth-state oauth-code oauth-refresh oauth-consent run run-chunks run-readers run-alive run-inbox
+  oauth-state oauth-code oauth-refresh oauth-consent run run-chunks run-readers run-alive run-reader
   email-identity domain-checks message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);
 
 /** True for a key that belongs to the handle and is erased with it. */

@@ -1,5 +1,5 @@
 // Over 300 lines: one table.
-import type { OutboxEntry } from "../platform/runtime.ts";
+import type { OutboxEntry, RunEnd } from "../platform/runtime.ts";
 import { defineScript } from "./script.ts";
 
 type Jobs = OutboxEntry[];
@@ -84,24 +84,24 @@ export const scripts = {
   // runs of the assistant, and the fair queue
   claimRun: defineScript("claim-run.lua", runKeys, inRun).of<
     { generation: number; token: string; lostMs: number; keepMs: number },
-    RunReply
+    "claimed" | "unknown" | "ended" | "superseded" | "sent" | "unread"
   >(),
   checkRun: defineScript("check-run.lua", runKeys, inRun).of<
     { generation: number; lostMs: number; keepMs: number },
-    RunReply
+    "read" | "unread" | "unknown" | "superseded" | RunEnd
   >(),
   leaseRun: defineScript("lease-run.lua", runKeys, inRun).of<
-    { inbox: string; leaseMs: number; keepMs: number },
-    RunReply
+    { reader: string; leaseMs: number; keepMs: number },
+    number | "unknown"
   >(),
   endRun: defineScript("end-run.lua", [...runKeys, "fields"], inRun).of<
     {
-      state: string;
+      state: RunEnd;
       keepMs: number;
       condition: "anyway" | "unread" | "silent" | "written";
       newest?: string | undefined;
     },
-    RunReply
+    "ended" | "already" | "refused" | "unknown"
   >(),
   claimLanes: defineScript("claim-lanes.lua", ["lanes"]).of<
     { limit: number; leaseUs: number },
@@ -312,5 +312,3 @@ export const scripts = {
     ["written" | "changed" | "taken" | "full" | "repeated"] | ["crowded" | "limited", waitMs: string]
   >(),
 };
-
-type RunReply = [word: string, ...unknown[]];

@@ -1,5 +1,5 @@
 import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
-import { END_GENERATION, RunLost, type RunRecord, readEntry } from "./runs.ts";
+import { RunLost, readEntry, type StreamEntry } from "./runs.ts";
 
 /** The reader took nothing for too long while chunks waited for it. */
 export class ReaderStalled extends Error {
@@ -7,40 +7,32 @@ export class ReaderStalled extends Error {
 }
 
 /** What a follower needs of its run. */
-export interface ChunkSource {
-  /** Number of the newest chunk that this process knows of. */
-  readonly head: number;
-  /** Entries of the run's stream from an id on, "-" or "(id" (exclusive); fewer than `PAGE_SIZE` at the end of the stream. */
-  fetch(from: string): Promise<[string, string[]][]>;
+interface ChunkSource {
+  /** Reads the run's stream again from its start: the follower lacks chunks. */
+  restart(): void;
   /** Called when the follower has finished with the run, in any way. */
   leave(follower: Follower): void;
 }
 
-/** Entries per fetch. */
-export const PAGE_SIZE = 200;
-/** Chunks to buffer for a slow reader; beyond that it fetches them from the stream later. */
+/** Chunks to buffer for a slow reader; those beyond are read again when it has taken these. */
 const MAX_BUFFERED_CHUNKS = 256;
 
-/**
- * One reader of a run. It is live while each arriving record is the next one, and behind otherwise: at the start, after a gap, and when its
- * reader is slow. While behind, it reads the run's stream page by page until it has caught up.
- */
+/** One reader of a run. It gets the entries of the run's stream in order, some of them perhaps again, and takes what it lacks. */
 export class Follower implements RunSubscription {
   readonly #source: ChunkSource;
   readonly #room: RunChunk[] = [];
-  #cursor: number;
-  #generation = 0;
-  #behind = true;
-  #fetching: Promise<void> | undefined;
+  #last: number;
   #waiting: { resolve: (result: IteratorResult<RunChunk>) => void; reject: (reason: unknown) => void } | undefined;
   #outcome: RunEnd | "closed" | undefined;
   #failure: Error | undefined;
   #pulledAt = performance.now();
-  #failingSince: number | undefined;
+  /** True while the buffer is full: entries are ignored until the reader has emptied it. */
+  isFull = false;
 
+  /** `after`: number of the last chunk that the reader has. */
   constructor(source: ChunkSource, after: number) {
     this.#source = source;
-    this.#cursor = after;
+    this.#last = after;
   }
 
   get outcome(): RunEnd | undefined {
@@ -55,10 +47,10 @@ export class Follower implements RunSubscription {
   next(): Promise<IteratorResult<RunChunk>> {
     const value = this.#room.shift();
     this.#pulledAt = performance.now();
+    if (this.isFull && this.#room.length === 0) this.#continue();
     if (value) return Promise.resolve({ value, done: false });
     if (this.#failure) return this.#throwOnce(this.#failure);
     if (this.#outcome) return Promise.resolve({ value: undefined, done: true });
-    this.catchUp();
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });
@@ -70,27 +62,8 @@ export class Follower implements RunSubscription {
     return Promise.resolve({ value: undefined, done: true });
   }
 
-  /** Takes a record that has just arrived. */
-  receive(record: RunRecord): void {
-    if (this.#behind || this.#outcome) return;
-    this.#behind = this.#misses(record) || this.#room.length >= MAX_BUFFERED_CHUNKS;
-    if (this.#behind) this.catchUp();
-    else this.#take(record);
-  }
-
-  /** Reads the run's stream even if nothing seems to be missing. Resolves at the end of the stream or when the buffer is full. */
-  poll(): Promise<void> {
-    this.#behind = true;
-    return this.catchUp();
-  }
-
-  /** Continues reading if the follower is behind and its buffer has room. */
-  catchUp(): Promise<void> {
-    if (!this.#behind || this.#outcome || this.#room.length >= MAX_BUFFERED_CHUNKS) return Promise.resolve();
-    this.#fetching ??= this.#readPages().finally(() => {
-      this.#fetching = undefined;
-    });
-    return this.#fetching;
+  receive(entries: StreamEntry[]): void {
+    for (const entry of entries) if (!this.isFull && !this.#outcome) this.#take(entry);
   }
 
   /** Ends reading with a failure. */
@@ -107,56 +80,22 @@ export class Follower implements RunSubscription {
     this.fail(new ReaderStalled(`Nothing was taken for ${limit} ms.`));
   }
 
-  /** Fails if the stream was unreadable, or lacked known chunks, for `limit` ms. */
-  closeIfFailing(limit: number): void {
-    if (this.#failingSince === undefined || performance.now() - this.#failingSince < limit) return;
-    this.fail(new RunLost("The run can't be read."));
+  #continue(): void {
+    this.isFull = false;
+    this.#source.restart();
   }
 
-  async #readPages(): Promise<void> {
-    try {
-      while (this.#behind && !this.#outcome && this.#room.length < MAX_BUFFERED_CHUNKS)
-        if (!(await this.#readPage())) return;
-      this.#failingSince = undefined;
-    } catch {
-      // Redis is away; retried with each poll of the process, until `closeIfFailing`.
-      this.#failingSince ??= performance.now();
-    }
+  #take(entry: StreamEntry): void {
+    const { last, chunks, end } = readEntry(entry);
+    if (last - chunks.length > this.#last) this.fail(new RunLost("Chunks are gone."));
+    else if (end) this.#settle(end);
+    else this.#takeChunks(chunks, last - chunks.length + 1);
   }
 
-  /** Reads one page. False if the stream lacks chunks that the process knew of before the request. */
-  async #readPage(): Promise<boolean> {
-    const { head } = this.#source;
-    const entries = await this.#source.fetch(this.#generation === 0 ? "-" : `(${this.#generation}-${this.#cursor}`);
-    for (const entry of entries) this.#accept(readEntry(entry));
-    if (entries.length === PAGE_SIZE || this.#outcome) return true;
-    this.#behind = this.#cursor < this.#source.head;
-    if (this.#cursor < head) this.#failingSince ??= performance.now();
-    return this.#cursor >= head;
-  }
-
-  #accept(record: RunRecord): void {
-    if (this.#outcome) return;
-    if (this.#misses(record)) this.fail(new RunLost("Chunks are gone."));
-    else this.#take(record);
-  }
-
-  /** True if chunks are missing between the last one read and this record. */
-  #misses({ generation, last, chunks }: RunRecord): boolean {
-    return (generation === END_GENERATION ? last : last - chunks.length) > this.#cursor;
-  }
-
-  #take(record: RunRecord): void {
-    if (record.generation === END_GENERATION) this.#settle(record.chunks[0] as RunEnd);
-    else this.#takeChunks(record);
-  }
-
-  #takeChunks({ generation, last, chunks }: RunRecord): void {
-    this.#generation = generation;
-    const first = last - chunks.length + 1;
-    for (let at = Math.max(0, this.#cursor + 1 - first); at < chunks.length; at++)
-      this.#put({ id: first + at, chunk: chunks[at]! });
-    this.#cursor = Math.max(this.#cursor, last);
+  #takeChunks(chunks: string[], first: number): void {
+    for (const [at, chunk] of chunks.entries()) if (first + at > this.#last) this.#put({ id: first + at, chunk });
+    this.#last = Math.max(this.#last, first + chunks.length - 1);
+    this.isFull = this.#room.length >= MAX_BUFFERED_CHUNKS;
   }
 
   #put(value: RunChunk): void {

@@ -1,3 +1,6 @@
+import { randomUUID } from "node:crypto";
+import { clearInterval, setInterval } from "node:timers";
+import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { Log } from "../../platform/log-events.ts";
 import type {
@@ -7,11 +10,17 @@ import type {
   RunSubscription,
   SubscribeOptions,
 } from "../../platform/runtime.ts";
-import { RunReaders } from "./reader.ts";
-import { type RelayTools, type RunTimes, runTimes } from "./runs.ts";
-import { RunWriters } from "./writers.ts";
+import { keys } from "../../store/keys.ts";
+import { pipelined } from "../../store/redis.ts";
+import { Feed } from "./feed.ts";
+import { type RelayTools, RunLost, type RunTimes, runTimes, type StreamEntry, sendNow } from "./runs.ts";
+import { claimRun } from "./writer.ts";
 
 export { cancelRun, createRun, RunLost, readRun, runEnding } from "./runs.ts";
+
+/** One blocking read takes at most this many ms and returns at most this many entries of a run. */
+const BLOCK_MS = 5_000;
+const PAGE_SIZE = 200;
 
 /** The parts of a relay. */
 interface RelayParts {
@@ -24,28 +33,110 @@ interface RelayParts {
   times?: RunTimes;
 }
 
-/** Carries the chunks of answers from workers to readers through Redis. One per process; a worker claims, a web process follows. */
+/**
+ * Carries the chunks of answers from workers to readers: a worker appends them to the run's stream, and a web process reads the streams of
+ * all its runs by one blocking command. One per process.
+ */
 export class Relay implements RunRelay {
-  readonly #writers: RunWriters;
-  readonly #readers: RunReaders;
+  readonly #tools: RelayTools;
+  readonly #connect: () => Redis;
+  readonly readerId: string = randomUUID();
+  readonly #feeds = new Map<string, Feed>();
+  #blocking: Redis | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  /** A stream of ours, in which any entry ends the blocking read; and its last entry that was read. */
+  readonly #wakeKey: string = keys.runReader(this.readerId);
+  #wokenBy = "0";
+  #isWoken = false;
+  #isClosed = false;
 
   constructor({ redis, connect, log, times = runTimes }: RelayParts) {
     const report = (error: unknown): void =>
       log.warn({ error: error instanceof Error ? error.message : String(error) }, "relay.command_failed");
-    const tools: RelayTools = { redis, report, times };
-    this.#writers = new RunWriters(tools);
-    this.#readers = new RunReaders(tools, connect);
+    this.#tools = { redis, report, times };
+    this.#connect = connect;
   }
 
   claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal> {
-    return this.#writers.claim(runId, generation);
+    return claimRun(this.#tools, runId, generation);
   }
 
-  follow(runId: string, options?: SubscribeOptions): RunSubscription {
-    return this.#readers.follow(runId, options);
+  follow(runId: string, { after = 0, resumable = false }: SubscribeOptions = {}): RunSubscription {
+    if (this.#isClosed) throw new RunLost("This process is ending.");
+    if (!this.#blocking) this.#open();
+    const feed = this.#feeds.get(runId) ?? new Feed(this.#tools, this, runId);
+    this.#feeds.set(runId, feed);
+    return feed.add(after, resumable);
   }
 
-  close(): Promise<void> {
-    return this.#readers.close();
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    this.#tools.redis.off("ready", this.#followMaster);
+    const goodbyes = [...this.#feeds.values()].map((feed) => feed.close(new RunLost("This process is ending.")));
+    this.#blocking?.disconnect();
+    // Without Redis, leases do the same a little later.
+    await Promise.all(goodbyes).catch(this.#tools.report);
+  }
+
+  forget(runId: string): void {
+    this.#feeds.delete(runId);
+  }
+
+  /** Ends the pending read, so that the next one has the runs that are new. */
+  wake(): void {
+    if (this.#isWoken) return;
+    this.#isWoken = true;
+    const key = this.#wakeKey;
+    const woken = pipelined(this.#tools.redis, (pipeline) => {
+      pipeline.xadd(key, "MAXLEN", 1, "*", "wake", "").pexpire(key, this.#tools.times.lease);
+    });
+    woken.catch(this.#tools.report);
+  }
+
+  #open(): void {
+    this.#blocking = this.#connect();
+    this.#blocking.on("error", this.#tools.report);
+    this.#tools.redis.on("ready", this.#followMaster);
+    this.#timer = setInterval(() => {
+      for (const feed of this.#feeds.values()) void feed.tend();
+    }, this.#tools.times.check);
+    this.#timer.unref();
+    void this.#readAll(this.#blocking);
+  }
+
+  /** If commands have found another master, reads must move there too: a pending read never learns that its server was demoted. */
+  readonly #followMaster = (): void => {
+    if (this.#blocking?.status === "ready") this.#blocking.disconnect(true);
+  };
+
+  async #readAll(blocking: Redis): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await this.#read(blocking);
+        // A read names every run: the other work of the process comes first, and the next read has the chunks of several runs.
+        await turn();
+      } catch (error) {
+        if (this.#isClosed) return;
+        this.#tools.report(error);
+        await pause(this.#tools.times.check);
+      }
+    }
+  }
+
+  async #read(blocking: Redis): Promise<void> {
+    this.#isWoken = false;
+    const asked = [...this.#feeds.values()].filter(({ isHungry }) => isHungry);
+    const from = new Map(asked.map((feed) => [feed.key, { feed, position: feed.position }]));
+    const positions = asked.map(({ position }) => position);
+    const streams = [this.#wakeKey, ...from.keys(), this.#wokenBy, ...positions];
+    const found = await sendNow(blocking, "xread", ["COUNT", PAGE_SIZE, "BLOCK", BLOCK_MS, "STREAMS", ...streams]);
+    for (const [key, entries] of (found ?? []) as [string, StreamEntry[]][]) {
+      const { feed, position } = from.get(key) ?? {};
+      if (!feed) this.#wokenBy = entries.at(-1)![0];
+      // Otherwise it was restarted meanwhile.
+      else if (feed.position === position) feed.receive(entries);
+    }
   }
 }

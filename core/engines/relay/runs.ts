@@ -10,7 +10,7 @@ import { scripts } from "../../store/scripts.ts";
  * below the newest one. So a later generation excludes an earlier one, the end excludes all, and nothing is stored twice when a connection
  * breaks and commands are resent.
  */
-export const END_GENERATION = 4294967295;
+const END_GENERATION = 4294967295;
 
 /** Times of a run in ms. Tests pass shorter ones. */
 export interface RunTimes {
@@ -22,10 +22,8 @@ export interface RunTimes {
   grace: number;
   /** A reader that takes nothing for this long while chunks wait is closed. */
   stall: number;
-  /** The worker checks at least this often whether its run is still wanted. */
+  /** The worker sends a heartbeat this often and learns whether its run is still wanted. */
   check: number;
-  /** The worker sends its readers a heartbeat at least this often. */
-  heartbeat: number;
   /** All data of a run expires after this long: the question from its creation, the answer from its end. */
   keep: number;
 }
@@ -37,7 +35,6 @@ export const runTimes: RunTimes = {
   grace: 10_000,
   stall: 30_000,
   check: 250,
-  heartbeat: 4_000,
   keep: 600_000,
 };
 
@@ -85,8 +82,8 @@ export async function runEnding(
 ): Promise<{ end: RunEnd; last: number } | "running" | "unknown"> {
   const [entry] = await redis.xrevrange(keys.runChunks(runId), "+", "-", "COUNT", 1);
   if (entry === undefined) return "unknown";
-  const { generation, last, chunks } = readEntry(entry);
-  return generation === END_GENERATION ? { end: chunks[0] as RunEnd, last } : "running";
+  const { end, last } = readEntry(entry);
+  return end === undefined ? "running" : { end, last };
 }
 
 /** Cancels a run: its readers end now, its worker within `runTimes.check`. True if it was still running. */
@@ -101,18 +98,9 @@ interface Ending {
   newest?: string;
 }
 
-/** Ends a run if the condition holds, and tells its readers. Returns the script's first reply. */
-export async function endRun(
-  redis: Redis,
-  runId: string,
-  { end, condition, newest }: Ending,
-): Promise<"ended" | "already" | "refused" | "unknown"> {
-  const input = { state: end, keepMs: runTimes.keep, condition, newest };
-  const [word, number, ...inboxes] = await scripts.endRun(redis, runKeys(runId), input);
-  const record = formatRecord({ generation: END_GENERATION, last: Number(number), chunks: [end] });
-  if (word === "ended")
-    await Promise.all(inboxes.map((inbox) => sendNow(redis, "xadd", toInbox(String(inbox), [runId, record]))));
-  return word as "ended";
+/** Ends a run if the condition holds; `already` if it has ended. */
+export function endRun(redis: Redis, runId: string, { end, ...rest }: Ending): ReturnType<typeof scripts.endRun> {
+  return scripts.endRun(redis, runKeys(runId), { state: end, keepMs: runTimes.keep, ...rest });
 }
 
 /** The keys of a run: its stream, its readers, its worker's heartbeat and its fields. */
@@ -133,39 +121,21 @@ export function sendNow(redis: Redis, name: string, values: (string | number)[])
   return redis.sendCommand(new Command(name, values, { replyEncoding: "utf8" })) as Promise<unknown>;
 }
 
-/** A record in transit: the chunks `last - chunks.length + 1` to `last`; none in a heartbeat, the kind of end in an end. */
-export interface RunRecord {
-  generation: number;
+/** An entry of a run's stream, as Redis returns it. */
+export type StreamEntry = [id: string, fields: string[]];
+
+/** An entry of a run's stream: the chunks `last - chunks.length + 1` to `last`, or none and perhaps the end. */
+interface RunEntry {
   last: number;
   chunks: string[];
+  end?: RunEnd;
 }
 
-/** A record as one value of an inbox. */
-export function formatRecord({ generation, last, chunks }: RunRecord): string {
-  return chunks.length === 0 ? `${generation}-${last}` : `${generation}-${last}\n${chunks.join("\n")}`;
-}
-
-/** The reverse of `formatRecord`. */
-export function parseRecord(value: string): RunRecord {
-  const [id = "", ...chunks] = value.split("\n");
-  return { chunks, ...readEntryId(id) };
-}
-
-/** An entry of a run's stream as a record. A creation or a claim has no chunk. */
-export function readEntry([id, [, text = ""]]: [string, string[]]): RunRecord {
-  const { generation, last } = readEntryId(id);
-  return { generation, last, chunks: last > 0 || generation === END_GENERATION ? text.split("\n") : [] };
-}
-
-/** Arguments of the XADD that sends records to a web process: only while its inbox exists, and bounded in length. */
-export function toInbox(inbox: string, records: string[]): string[] {
-  return [keys.inbox(inbox), "NOMKSTREAM", "MAXLEN", "~", "1000", "*", ...records];
-}
-
-/** The two halves of an entry's id: the generation, and the number of chunks up to it. */
-export function readEntryId(id: string): { generation: number; last: number } {
-  const dash = id.indexOf("-");
-  const generation = Number(id.slice(0, dash));
+/** Parses an entry of a run's stream. A creation or a claim has no chunk. */
+export function readEntry([id, [, text = ""]]: StreamEntry): RunEntry {
+  const [generation = 0, number = 0] = id.split("-").map(Number);
+  if (generation === END_GENERATION) return { last: number, chunks: [], end: text as RunEnd };
   // Redis has no id 0-0, so the creation is 0-1, although it is no chunk.
-  return { generation, last: generation === 0 ? 0 : Number(id.slice(dash + 1)) };
+  const last = generation === 0 ? 0 : number;
+  return { last, chunks: last === 0 ? [] : text.split("\n") };
 }

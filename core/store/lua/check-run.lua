@@ -1,9 +1,9 @@
--- A worker's heartbeat for its run. Reports whether the run is still the worker's, whether it has readers, and its inboxes.
+-- A worker's heartbeat for its run. Reports whether the run is still the worker's, and whether it has readers.
 -- Keys: chunks, readers, alive
 -- Input: generation, lostMs (until the run counts as lost), keepMs
--- Returns {"read" | "unread", number of the last chunk stored, inbox ...}, or {"unknown"}, {"superseded"}, {"ended", state}.
-if has_ended then return { 'ended', newest[2][2] } end
-if generation ~= input.generation then return { 'superseded' } end
+-- Returns "read" | "unread", or "unknown", "superseded", or how the run has ended.
+if has_ended then return newest[2][2] end
+if generation ~= input.generation then return 'superseded' end
 redis.call('SET', keys.alive, input.generation, 'PX', input.lostMs)
 redis.call('PEXPIRE', keys.chunks, input.keepMs)
-return { is_left and 'unread' or 'read', number, unpack(inboxes) }
+return is_left and 'unread' or 'read'

@@ -3,13 +3,13 @@
 -- Keys: chunks, readers, alive, fields
 -- Input: state, keepMs, condition ("anyway"; "unread": no reader has a lease; "silent": the worker's heartbeat has expired; "written": the
 --   newest entry's id is newest), newest
--- Returns {"ended", number of the last chunk, inbox ...}, or {"unknown"}, {"already", state}, {"refused"} when the condition fails.
-if has_ended then return { 'already', newest[2][2] } end
-if input.condition == 'unread' and #inboxes > 0 then return { 'refused' } end
-if input.condition == 'silent' and redis.call('EXISTS', keys.alive) == 1 then return { 'refused' } end
-if input.condition == 'written' and newest[1] ~= input.newest then return { 'refused' } end
+-- Returns "ended", or "unknown", "already", "refused" when the condition fails.
+if has_ended then return 'already' end
+if input.condition == 'unread' and is_read then return 'refused' end
+if input.condition == 'silent' and redis.call('EXISTS', keys.alive) == 1 then return 'refused' end
+if input.condition == 'written' and newest[1] ~= input.newest then return 'refused' end
 if generation == 0 then number = 0 end
 redis.call('XADD', keys.chunks, '4294967295-' .. number, 'c', input.state)
 redis.call('PEXPIRE', keys.chunks, input.keepMs)
 redis.call('DEL', keys.fields)
-return { 'ended', number, unpack(inboxes) }
+return 'ended'
