@@ -1,42 +1,18 @@
 import { Buffer } from "node:buffer";
-import type { InputError } from "../../schemas/errors.ts";
 import { MAX_CONTENT_BYTES } from "../../schemas/pages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 
-const refusedElements = new Set([
-  "html",
-  "head",
-  "body",
-  "script",
-  "iframe",
-  "object",
-  "embed",
-  "base",
-  "meta",
-  "link",
-  "frame",
-  "frameset",
-  "applet",
-]);
+const refusedElements = new Set(
+  "html head body script iframe object embed base meta link frame frameset applet".split(" "),
+);
 /** Elements of the shell that a fragment could end. */
 const shell = new Set(["html", "head", "body"]);
 /** Attributes with the values of an SVG animation. */
 const animated = new Set(["to", "from", "by", "values"]);
 /** Elements whose content isn't parsed as HTML. Old browsers ignore them inside a select, new ones don't. */
-const otherwiseRead = new Set([
-  "style",
-  "title",
-  "textarea",
-  "xmp",
-  "noembed",
-  "noframes",
-  "plaintext",
-  "noscript",
-  "svg",
-  "math",
-]);
+const otherwiseRead = new Set("style title textarea xmp noembed noframes plaintext noscript svg math".split(" "));
 /** Most elements of a fragment. */
 const maxElements = 200_000;
 /** Most faults in one response. */
@@ -60,7 +36,7 @@ export function checkContent(name: Fragment, source: string): void {
   const faults = faultsOf(name, source);
   if (faults.length === 0) return;
   const places = faults.slice(0, MAX_FAULTS).map(([why, at]) => ({ why, place: placeAt(source, at) }));
-  const listed = places.map(({ why, place }): InputError => ({ path: `/${name}`, message: faultAt(place, why) }));
+  const listed = places.map(({ why, place }) => ({ path: `/${name}`, message: faultAt(place, why) }));
   const more = { field: name, ...places[0]?.place };
   throw new Fail("invalid_page_content", { detail: `${name}, ${listed[0]?.message}.`, errors: listed, more });
 }
@@ -110,12 +86,9 @@ function runs(element: string, attribute: string, value: string): boolean {
   return addressAttributes.has(attribute) && isScript(value);
 }
 
-function isScript(address: string): boolean {
-  return /^(javascript|vbscript):/i.test(bare(address));
-}
-
 /** Browsers ignore white space and control characters in a URL's scheme. */
-function bare(value: string): string {
+function isScript(address: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
-  return value.replace(/[\u0000-\u0020\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202f\ufeff]/g, "");
+  const bare = address.replace(/[\u0000-\u0020\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202f\ufeff]/g, "");
+  return /^(javascript|vbscript):/i.test(bare);
 }

@@ -1,9 +1,8 @@
 /** What other modules may import from pages. */
-export { handleOfHost, isOwnHost, visitedUrl } from "./hosts.ts";
+export { handleOfHost, isOwnHost, listPublished, visitedUrl } from "./hosts.ts";
 export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
-export { listPublished } from "./published.ts";
-export { readingMinutes } from "./reading-time.ts";
+export { readingMinutes } from "./reading.ts";
 export {
   accessCode,
   checkPageAccess,

@@ -1,10 +1,11 @@
 import type { newPage, Page, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { pagesCounter } from "../account/face.ts";
+import { pagesCounter, pagesCounterOf } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
 import { cacheJson } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import {
   changeRecord,
@@ -12,11 +13,17 @@ import {
   listRecords,
   placesOf,
   type RecordKeys,
-  readRecord,
   removeRecord,
+  requireRecord,
 } from "../store/records.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 import { checkContent } from "./content.ts";
-import { cachedPage } from "./page-cache.ts";
+
+/** Characters of pages that a process caches; rendered and compressed, they take up to twice as much again. */
+const MAX_CACHED_LENGTH = 16 * 2 ** 20;
+const cacheOf = perConnection(
+  () => new VersionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH),
+);
 
 /** Creates a page; `page_already_exists`, `invalid_page_content`. */
 export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
@@ -48,11 +55,12 @@ export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath
 
 /** One page, including drafts. */
 export function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
-  return cachedPage(runtime, "owner", input, async () => {
-    const stored = await readRecord<StoredPage>(runtime.redis, keys.page(input.handle, input.pageSlug));
-    if (stored === undefined) throw new Fail("page_not_found");
-    return cacheJson({ page: toPage(runtime, input.handle, stored) });
-  });
+  const { handle, pageSlug } = input;
+  const make = async () => {
+    const stored = await requireRecord<StoredPage>(runtime.redis, keys.page(handle, pageSlug), "page_not_found");
+    return cacheJson({ page: toPage(runtime, handle, stored) });
+  };
+  return cachedPage(runtime, "owner", { handle, pageSlug, make });
 }
 
 /** The handle's pages, newest first. */
@@ -67,6 +75,23 @@ export async function listPages(
 /** Removes a page; `page_not_found`. */
 export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<void> {
   if (!(await removeRecord(runtime, placeOf(input.handle, input.pageSlug)))) throw new Fail("page_not_found");
+}
+
+/**
+ * Caches what `make` returns for a page and a kind of reader, until the handle's counter changes. Every change of its pages, of its state
+ * and of its account's entitlements moves the counter, so that one small read checks the cache.
+ */
+export async function cachedPage<T extends { page: StoredPage }>(
+  { redis }: Runtime,
+  reader: "owner" | "visitor",
+  { handle, pageSlug, make }: Infer<typeof pagePath> & { make: () => Promise<T> },
+): Promise<T> {
+  const state = await pagesCounterOf(redis, handle);
+  const { value } = await cacheOf(redis).get(`${reader} ${handle}/${pageSlug}`, state, async () => {
+    const made = await make();
+    return { state, bytes: made.page.content.length + made.page.teaser.length + 2000, value: made };
+  });
+  return value as T;
 }
 
 /** The public address of a page (docs/reference.md, "Public page"), on the handle's own host if there is a public domain. */

@@ -10,9 +10,8 @@ import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { visitedUrl } from "./hosts.ts";
-import { pageLanguage } from "./language.ts";
-import { cachedPage } from "./page-cache.ts";
-import { pageUrl } from "./pages.ts";
+import { cachedPage, pageUrl } from "./pages.ts";
+import { pageLanguage } from "./reading.ts";
 
 /** A published page as one visitor may see it. */
 export interface PageVisit {
@@ -83,14 +82,16 @@ type VisitContent = Pick<PageVisit, "page" | "language" | "assistant">;
 
 /** A published page with its language and whether it has the assistant. */
 async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<VisitContent> {
-  return cachedPage(runtime, "visitor", path, async () => {
+  const { handle, pageSlug } = path;
+  const make = async () => {
     const [page, assistant, settings] = await Promise.all([
       publishedPage(runtime, path),
-      isAgentEnabled(runtime, path.handle),
-      settingsOf(runtime.redis, path.handle),
+      isAgentEnabled(runtime, handle),
+      settingsOf(runtime.redis, handle),
     ]);
     return { page, language: pageLanguage(page, settings.language), assistant };
-  });
+  };
+  return cachedPage(runtime, "visitor", { handle, pageSlug, make });
 }
 
 /** Title and language of a page as its visitors see it; undefined where they see none. */
@@ -160,7 +161,7 @@ async function redeem(
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(runtime.env, "page access", accessText(input, String(until), token));
   const secure = runtime.env.BASE_URL.startsWith("https:");
-  const value = [until, ...(token === "" ? [] : [token]), mac].join(".");
+  const value = [until, token, mac].filter(Boolean).join(".");
   const cookie = writeCookie(cookieName(input), value, { seconds: ACCESS_TTL_SECONDS, path: "/", secure });
   return { cookie, isReceipt: receipt !== undefined };
 }
@@ -190,7 +191,7 @@ async function isPaidBack(
 }
 
 function accessText({ handle, pageSlug }: Infer<typeof pagePath>, until: string, token: string): string {
-  return [handle, pageSlug, until, ...(token === "" ? [] : [token])].join(" ");
+  return [handle, pageSlug, until, token].filter(Boolean).join(" ");
 }
 
 /** A payment in letters that a cookie and an access code can carry. */
