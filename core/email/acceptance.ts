@@ -1,6 +1,11 @@
-// Over 300 lines: the acceptance of a mail from its first check to its script, in the order of the checks.
 import { Buffer } from "node:buffer";
-import { MAX_RECIPIENTS, type Message, type newMessage, type Purpose } from "../../schemas/email.ts";
+import {
+  MAX_RECIPIENTS,
+  type Message,
+  type MessageStatus,
+  type newMessage,
+  type Purpose,
+} from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
@@ -70,14 +75,17 @@ const OWNER_TTL_SECONDS = 7_776_000;
  * accepted mail survives any crash. Throws `transactional_email_queue_unavailable` without a mail server or if Redis can't store it.
  */
 export async function acceptMessage(runtime: Runtime, request: MailRequest): Promise<{ message: Message }> {
-  const { handle, senderId, to } = request;
+  const { handle, senderId, to, templateId = "" } = request;
   mustBeRecipients(to);
   const [known, rights, template] = await Promise.all([
     earlierResponse(runtime, request),
     sendingRights(runtime, { handle, senderId }),
-    request.content ? undefined : templateState(runtime, { handle, templateId: request.templateId ?? "" }),
+    request.content ? undefined : templateState(runtime, { handle, templateId }),
   ]);
-  return known ?? write(runtime, request, await prepared(runtime, request, { rights, template }));
+  if (known) return known;
+  const { content, denied } = await contentOrDenial(runtime, request, { rights, template });
+  const message = messageOf(runtime, request, { rights, template: denied === undefined ? template : undefined });
+  return write(runtime, request, { message, content, denied });
 }
 
 /** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */
@@ -96,13 +104,6 @@ export async function sendMessage(
   const key = idempotencyKey ?? caller.idempotencyKey;
   const idempotency = key === undefined ? undefined : { key, digest: bodyDigest(body) };
   return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
-}
-
-/** A message ready to be written: its content source, or why it can't be sent. */
-interface Prepared {
-  message: StoredMessage;
-  content: object;
-  denied?: string | undefined;
 }
 
 function mustBeRecipients(to: readonly string[]): void {
@@ -143,19 +144,19 @@ interface SendingState {
   template: TemplateState | undefined;
 }
 
-/** The message with its content. A reason against it is thrown for an `api` mail, and recorded for all others. */
-async function prepared(runtime: Runtime, request: MailRequest, state: SendingState): Promise<Prepared> {
-  if (request.denied !== undefined) return refused(runtime, request, state.rights);
+/** The source of the content, or why the mail is denied. For an `api` mail the reason is thrown. */
+async function contentOrDenial(
+  runtime: Runtime,
+  request: MailRequest,
+  state: SendingState,
+): Promise<{ content: object; denied?: string }> {
+  if (request.denied !== undefined) return { content: {}, denied: request.denied };
   try {
-    return { message: messageOf(runtime, request, state), content: await contentOf(runtime, request, state) };
+    return { content: await contentOf(runtime, request, state) };
   } catch (error) {
     if (request.origin === "api" || !(error instanceof Fail) || !error.permanent) throw error;
-    return refused(runtime, { ...request, denied: error.code }, state.rights);
+    return { content: {}, denied: error.code };
   }
-}
-
-function refused(runtime: Runtime, request: MailRequest, rights: SendingRights): Prepared {
-  return { message: messageOf(runtime, request, { rights, template: undefined }), content: {}, denied: request.denied };
 }
 
 async function contentOf(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): Promise<object> {
@@ -195,20 +196,17 @@ function withAttachments({ attachments = [] }: MailRequest): object {
   return { attachments: list };
 }
 
-function messageOf(
-  runtime: Runtime,
-  request: MailRequest,
-  { rights: { sender }, template }: SendingState,
-): StoredMessage {
+function messageOf(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): StoredMessage {
   const { handle, purpose, senderId, to } = request;
-  const address = sender ? `${sender.localPart}@${sender.domain}` : "";
+  const { localPart = "", domain = "", displayName: name = "", replyTo = null } = rights.sender ?? {};
+  const address = rights.sender ? `${localPart}@${domain}` : "";
   return {
     messageId: runtime.id("msg_"),
     handle,
     purpose,
     senderId,
-    fromEmail: sender?.displayName ? `${sender.displayName} <${address}>` : address,
-    from: { name: sender?.displayName ?? "", address, replyTo: sender?.replyTo ?? null },
+    fromEmail: name ? `${name} <${address}>` : address,
+    from: { name, address, replyTo },
     templateId: template?.templateId ?? request.templateId ?? null,
     templateVersion: template?.activeVersion ?? null,
     createdAt: new Date(runtime.now()).toISOString(),
@@ -216,25 +214,26 @@ function messageOf(
   };
 }
 
-type AcceptKeys = Parameters<typeof scripts.acceptMessage>[1];
-type AcceptInput = Parameters<typeof scripts.acceptMessage>[2];
-type WriteReply = Awaited<ReturnType<typeof scripts.acceptMessage>>;
+/** A message ready to be written: the source of its content, or why it is denied. */
+interface ReadyMessage {
+  message: StoredMessage;
+  content: object;
+  denied: string | undefined;
+}
 
 /**
  * Writes the message and wakes the dispatcher. The handle is enqueued before on the same connection, so that a crash in between loses no
  * wake-up.
  */
-async function write(runtime: Runtime, request: MailRequest, ready: Prepared): Promise<{ message: Message }> {
+async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage): Promise<{ message: Message }> {
   const { redis } = runtime;
-  const { handle, messageId, purpose, recipients } = ready.message;
-  const statuses = recipients.map(() => "QUEUED" as const);
-  const answer = { message: viewOf(ready.message, "QUEUED", statuses) };
-  const reply = await queued(async () => {
-    const announced = ready.denied ? undefined : enqueue(redis, handle);
-    const owned = redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS);
-    const input = inputOf(runtime, request, { ...ready, answer });
-    const written = scripts.acceptMessage(redis, keysOf(runtime, request), input);
-    return (await Promise.all([written, announced, owned]))[0];
+  const { handle, messageId, purpose } = ready.message;
+  const [, , reply] = await Promise.all([
+    ready.denied ? undefined : enqueue(redis, handle),
+    redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS),
+    scripts.acceptMessage(redis, keysOf(runtime, request), inputOf(runtime, request, ready)),
+  ]).catch((error: unknown) => {
+    throw isRedisAway(error) ? closed(error) : error;
   });
   if (reply[0] !== "accepted") {
     await redis.del(keys.messageOwner(messageId));
@@ -244,19 +243,14 @@ async function write(runtime: Runtime, request: MailRequest, ready: Prepared): P
     scheduleHandle(redis, handle, ranks[purpose]).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
-  return request.origin === "api" ? answer : messageOfKey(redis, handle, messageId);
+  const [, status, ...statuses] = reply as ["accepted", MessageStatus, ...MessageStatus[]];
+  return { message: viewOf(ready.message, status, statuses) };
 }
 
-async function queued(accept: () => Promise<WriteReply>): Promise<WriteReply> {
-  try {
-    return await accept();
-  } catch (error) {
-    if (isRedisAway(error)) throw closed(error);
-    throw error;
-  }
-}
-
-function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): AcceptKeys {
+function keysOf(
+  { now }: Runtime,
+  { handle, key, idempotency }: MailRequest,
+): Parameters<typeof scripts.acceptMessage>[1] {
   const day = new Date(now()).toISOString().slice(0, 10);
   return {
     ...mailKeys(handle),
@@ -272,9 +266,11 @@ function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest): Ac
 function inputOf(
   { env }: Runtime,
   { origin, key, idempotency, caps = [] }: MailRequest,
-  { message, content, denied, answer }: Prepared & { answer: object },
-): AcceptInput {
+  { message, content, denied }: ReadyMessage,
+): Parameters<typeof scripts.acceptMessage>[2] {
   const { messageId, purpose, recipients, createdAt } = message;
+  const queued = recipients.map(() => "QUEUED" as const);
+  const answer = { message: viewOf(message, "QUEUED", queued) };
   return {
     ...{ messageId, json: JSON.stringify(message), content: JSON.stringify(content), purpose, rank: ranks[purpose] },
     ...{ instant: createdAt, at: Date.parse(createdAt), due: Date.now() },
@@ -297,7 +293,7 @@ function inputOf(
 async function otherwise(
   runtime: Runtime,
   request: MailRequest,
-  [kind, ...rest]: WriteReply,
+  [kind, ...rest]: string[],
 ): Promise<{ message: Message }> {
   if (kind === "repeated") return replay(rest[0] as string, request.idempotency?.digest ?? "");
   if (kind === "once") return messageOfKey(runtime.redis, request.handle, rest[0] as string);

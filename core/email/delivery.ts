@@ -15,12 +15,12 @@ import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
-import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
+import { type DeliveryName, type Move, moveDelivery, returned } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
 import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { isSuppressed, suppressionOf } from "./suppressions.ts";
+import { isSuppressed } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVariable } from "./templates.ts";
 import { ranks, scheduleHandle } from "./turns.ts";
 
@@ -183,34 +183,19 @@ async function settleFailure(
   taken: LeasedDelivery,
   verdict: SmtpFailureClass,
 ): Promise<AttemptOutcome> {
-  if (verdict.kind === "failed") {
-    const { reason, code: smtpCode, hard } = verdict;
-    return recordOutcome(runtime, taken, {
-      to: "FAILED",
-      reason,
-      smtpCode,
-      ...(hard ? bounced(runtime, taken, verdict) : {}),
-    });
+  const { kind, reason, code: smtpCode } = verdict;
+  if (kind === "failed") {
+    const { handle, messageId, message, n } = taken;
+    const recipient = message.recipients[n] as string;
+    const mail = { handle, messageId, recipient, purpose: message.purpose, reason, smtpCode };
+    // A permanent failure of the address is a bounce.
+    const bounced = verdict.hard ? returned(runtime, "email.bounced", { ...mail, source: "HARD_BOUNCE" }) : {};
+    return recordOutcome(runtime, taken, { to: "FAILED", reason, smtpCode, ...bounced });
   }
-  const { kind, reason, code: smtpCode, wait } = verdict;
+  const { wait } = verdict;
   const due = wait === undefined ? Date.now() : Date.now() + delayUntil(runtime, runtime.now() + wait);
   await recordOutcome(runtime, taken, { to: "DEFERRED", reason, smtpCode, due, attemptBack: wait === undefined });
   return kind === "provider" ? "provider" : "settled";
-}
-
-/** What a permanent failure of the address causes. */
-function bounced(
-  runtime: Runtime,
-  { handle, message, n, messageId }: LeasedDelivery,
-  { reason, code }: Extract<SmtpFailureClass, { kind: "failed" }>,
-): Pick<Move, "suppression" | "caused"> {
-  const { purpose, recipients } = message;
-  const recipient = recipients[n] as string;
-  const email = { messageId, recipient, purpose, reason, smtpCode: code ?? null, suppressed: true };
-  return {
-    suppression: suppressionOf(recipient, { source: "HARD_BOUNCE", messageId, at: runtime.now() }),
-    caused: [returnedMailEvent(runtime, handle, { type: "email.bounced", email })],
-  };
 }
 
 /** Real ms between two attempts to record an outcome without Redis, and their number. */

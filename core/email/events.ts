@@ -6,9 +6,9 @@ import {
   type MessageStatus,
   purposes,
   type Suppression,
+  type SuppressionSource,
 } from "../../schemas/email.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { ReturnedMail } from "../../schemas/webhooks.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
@@ -17,7 +17,7 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { suppressionKeys } from "./suppressions.ts";
+import { suppressionKeys, suppressionOf } from "./suppressions.ts";
 
 /** The keys of every email script; the first four are prefixes. */
 export function mailKeys(handle: string): Record<MailKey, string> {
@@ -97,13 +97,29 @@ export function cancelDelivery(
   return moveDelivery(store, name, { from, to: "CANCELLED", type: "CANCELLED" });
 }
 
-/** The webhook event of a bounce or complaint; erased with its recipient. */
-export function returnedMailEvent(
+/** The webhook events of mails that came back or were objected to. */
+export type ReturnEvent = "email.bounced" | "email.complained";
+
+type ReturnedDelivery = Pick<MessageEvent, "messageId" | "recipient" | "purpose" | "reason" | "smtpCode"> & {
+  handle: string;
+  /** Why the address is suppressed because of it; absent if it isn't. */
+  source?: SuppressionSource | undefined;
+};
+
+/** What a report on a mail causes: a suppression, and a webhook event, which is erased with its recipient. */
+export function returned(
   runtime: Pick<Runtime, "id" | "now">,
-  handle: string,
-  { type, email }: { type: "email.bounced" | "email.complained"; email: ReturnedMail },
-): EventJob {
-  return eventJob(runtime, handle, { type, data: { handle, email }, person: addressDigest(email.recipient) });
+  type: ReturnEvent | undefined,
+  { handle, source, ...mail }: ReturnedDelivery,
+): Pick<Move, "suppression" | "caused"> {
+  const { messageId, recipient, reason = null, smtpCode = null } = mail;
+  const email = { ...mail, reason, smtpCode, suppressed: source !== undefined };
+  return {
+    suppression: source && suppressionOf(recipient, { source, messageId, at: runtime.now() }),
+    caused: type
+      ? [eventJob(runtime, handle, { type, data: { handle, email }, person: addressDigest(recipient) })]
+      : [],
+  };
 }
 
 /** The events of a message, oldest first. */

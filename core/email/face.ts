@@ -12,7 +12,13 @@ export {
 } from "./domains.ts";
 export { erasePerson } from "./erasure.ts";
 export { listMessageEvents } from "./events.ts";
-export { receiveDeliveryReports, receiveInboundMail } from "./feedback.ts";
+export {
+  answerUnsubscribe,
+  receiveDeliveryReports,
+  receiveInboundMail,
+  type UnsubscribeVisit,
+  visitUnsubscribe,
+} from "./feedback.ts";
 export { sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
 export { adoptMessages, exportDomains, importDomain } from "./imports.ts";
@@ -28,4 +34,3 @@ export {
   readTemplateVersion,
   updateTemplate,
 } from "./templates.ts";
-export { answerUnsubscribe, type UnsubscribeVisit, visitUnsubscribe } from "./unsubscribe.ts";

@@ -1,17 +1,23 @@
 import type { Buffer } from "node:buffer";
-import { type Feedback, type Message, type MessageStatus, reportTypes, statuses } from "../../schemas/email.ts";
-import type { ReturnedMail } from "../../schemas/webhooks.ts";
+import {
+  type Feedback,
+  type Message,
+  type MessageStatus,
+  reportTypes,
+  type SuppressionSource,
+  statuses,
+} from "../../schemas/email.ts";
 import { isHardBounce, MAX_REPORT_BYTES, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { type DeliveryName, type Move, moveDelivery, returnedMailEvent } from "./events.ts";
+import { type DeliveryName, moveDelivery, type ReturnEvent, returned } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { deliveryOfAddress, deliveryOfMessageId } from "./return-path.ts";
+import { deliveryOfAddress, deliveryOfMessageId, deliveryOfToken } from "./return-path.ts";
 import { type SignedRequest, signedBody } from "./signed-request.ts";
-import { findSuppression, isSuppressed, suppressionOf } from "./suppressions.ts";
+import { findSuppression, isSuppressed } from "./suppressions.ts";
 
 /** How many reports changed something; the others were duplicates, late, or about unknown mails. */
 interface Applied {
@@ -26,7 +32,7 @@ interface Applied {
 export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<Applied> {
   const list = feedbackIn(await signedBody(runtime.env, request, Number.POSITIVE_INFINITY));
   let applied = 0;
-  for (const one of list) applied += (await apply(runtime, await named(runtime, one), one)) ? 1 : 0;
+  for (const one of list) if (await apply(runtime, await named(runtime, one), one)) applied++;
   return { applied };
 }
 
@@ -41,44 +47,62 @@ export async function receiveInboundMail(runtime: Runtime, request: SignedReques
 /** Applies a mail from outside; a mail without a report is no error. */
 export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Applied> {
   const report = await readReport(mail);
-  const returned = report.addresses
-    .map((address) => deliveryOfAddress(runtime.env, address))
-    .find((one) => one !== undefined);
-  const at = returned ?? deliveryOfMessageId(runtime.env, report.originalMessageId ?? "");
-  if (at === undefined) return { applied: 0 };
-  const notices: MailReport[] = returned?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
+  const path = report.addresses.map((address) => deliveryOfAddress(runtime.env, address)).find(Boolean);
+  const notices: MailReport[] = path?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
+  const at = path ?? deliveryOfMessageId(runtime.env, report.originalMessageId ?? "");
   const delivery = await deliveryAt(runtime, at);
   let applied = 0;
-  for (const notice of notices) applied += (await apply(runtime, delivery, notice)) ? 1 : 0;
+  for (const notice of notices) if (await apply(runtime, delivery, notice)) applied++;
   return { applied };
 }
 
-/** Records that a recipient unsubscribes from this handle, with the suppression; idempotent. False for unknown deliveries. */
-export async function unsubscribe(
+/** The contents of the unsubscribe page; undefined for a link that the service didn't issue, or whose message is gone. */
+export interface UnsubscribeVisit {
+  link:
+    | {
+        recipient: string;
+        /** Display name of the sender, else its address. */
+        from: string;
+        state: "subscribed" | "unsubscribed" | "resubscribed";
+        /** True if the recipient can undo it: bounces, complaints and the owner's suppressions stay. */
+        canUndo: boolean;
+      }
+    | undefined;
+}
+
+/** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
+export async function visitUnsubscribe(runtime: Runtime, { token }: { token: string }): Promise<UnsubscribeVisit> {
+  const found = await deliveryAt(runtime, deliveryOfToken(runtime.env, token));
+  if (found === undefined) return { link: undefined };
+  const { handle, recipient, message } = found;
+  const suppression = await findSuppression(runtime, handle, recipient);
+  const state = suppression ? "unsubscribed" : "subscribed";
+  const from = message.fromEmail.replace(/ <[^<>]*>$/, "");
+  return { link: { recipient, from, state, canUndo: suppression?.source === "UNSUBSCRIBE" } };
+}
+
+/** Unsubscribes the recipient at once (RFC 8058), without a login or a question, or undoes that. Idempotent. */
+export async function answerUnsubscribe(
   runtime: Runtime,
-  at: { messageId: string; n: number },
-  reason: string,
-): Promise<boolean> {
-  const delivery = await deliveryAt(runtime, at);
-  if (delivery === undefined) return false;
-  await apply(runtime, delivery, { type: "UNSUBSCRIBED", reason });
-  return true;
+  { token, undo }: { token: string; undo?: string | undefined },
+): Promise<UnsubscribeVisit> {
+  const delivery = await deliveryAt(runtime, deliveryOfToken(runtime.env, token));
+  if (undo) await resubscribe(runtime, delivery);
+  else await apply(runtime, delivery, { type: "UNSUBSCRIBED", reason: "link" });
+  const { link } = await visitUnsubscribe(runtime, { token });
+  return { link: link && undo && link.state === "subscribed" ? { ...link, state: "resubscribed" } : link };
 }
 
 /** Undone unsubscriptions of one delivery: 5 at once, then 5 a day, so that nobody fills its timeline. */
 const undoLimit = { burst: 5, rate: 5 / 86_400 };
 
-/**
- * Records that a recipient subscribes again and lifts the suppression of the unsubscription; false if there is none, `rate_limited` after
- * too many.
- */
-export async function resubscribe(runtime: Runtime, at: { messageId: string; n: number }): Promise<boolean> {
-  const delivery = await deliveryAt(runtime, at);
-  const suppression = delivery && (await findSuppression(runtime, delivery.handle, delivery.recipient));
-  if (delivery === undefined || suppression?.source !== "UNSUBSCRIBE") return false;
-  const tag = digestTag(runtime.env, at.messageId, String(at.n));
+/** Records that a recipient subscribes again and lifts the suppression of the unsubscription, if any; `rate_limited` after too many. */
+async function resubscribe(runtime: Runtime, delivery: FoundDelivery | undefined): Promise<void> {
+  const lifted = delivery && (await findSuppression(runtime, delivery.handle, delivery.recipient));
+  if (delivery === undefined || lifted?.source !== "UNSUBSCRIBE") return;
+  const tag = digestTag(runtime.env, delivery.messageId, String(delivery.n));
   await takeToken(runtime, { name: "resubscribe", tag, ...undoLimit });
-  return moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted: suppression });
+  await moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted });
 }
 
 /** The delivery that a report is about. */
@@ -88,68 +112,51 @@ interface FoundDelivery extends DeliveryName {
 }
 
 /** The delivery of a message id and index; undefined if it doesn't exist (any more). */
-export async function deliveryAt(
+async function deliveryAt(
   { redis }: Runtime,
-  { messageId, n }: { messageId: string; n: number },
+  at: { messageId: string; n: number } | undefined,
 ): Promise<FoundDelivery | undefined> {
+  if (at === undefined) return undefined;
+  const { messageId, n } = at;
   const handle = await redis.get(keys.messageOwner(messageId));
   const message = handle === null ? undefined : await findMessage(redis, handle, messageId);
   const recipient = message?.deliveries[n]?.recipient;
   return handle && message && recipient ? { handle, messageId, n, message, recipient } : undefined;
 }
 
-/** Statuses that a report may change. It may arrive before the worker has recorded that the server accepted the mail. */
-const moves: Record<Feedback["type"], readonly MessageStatus[]> = {
-  DELIVERED: ["SENDING", "DEFERRED", "SENT"],
-  BOUNCED: ["SENDING", "DEFERRED", "SENT", "DELIVERED"],
-  COMPLAINED: ["SENDING", "DEFERRED", "SENT", "DELIVERED", "BOUNCED"],
-  UNSUBSCRIBED: statuses,
+/**
+ * By type of report: the statuses that it may change, since it may arrive before the worker has recorded that the server accepted the mail;
+ * its webhook event; and why it suppresses the address.
+ */
+const reports: Record<
+  Feedback["type"],
+  { from: readonly MessageStatus[]; event?: ReturnEvent; source?: SuppressionSource }
+> = {
+  DELIVERED: { from: ["SENDING", "DEFERRED", "SENT"] },
+  BOUNCED: { from: ["SENDING", "DEFERRED", "SENT", "DELIVERED"], event: "email.bounced", source: "HARD_BOUNCE" },
+  COMPLAINED: {
+    from: ["SENDING", "DEFERRED", "SENT", "DELIVERED", "BOUNCED"],
+    event: "email.complained",
+    source: "COMPLAINT",
+  },
+  UNSUBSCRIBED: { from: statuses, source: "UNSUBSCRIBE" },
 };
 
+/** Applies a report; false if it changes nothing. */
 async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, notice: MailReport): Promise<boolean> {
   if (delivery === undefined) return false;
-  const { type, reason, smtpCode } = notice;
+  const { type, enhancedStatus, smtpCode } = notice;
+  const { handle, messageId, recipient, message } = delivery;
   const leaves = type === "UNSUBSCRIBED";
-  if (leaves && (await isSuppressed(runtime, delivery.handle, delivery.recipient))) return false;
-  const details = { reason: reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
-  const suppression = suppressionFor(runtime, delivery, notice);
+  if (leaves && (await isSuppressed(runtime, handle, recipient))) return false;
+  const { from, event, source } = reports[type];
+  const isSoft = type === "BOUNCED" && !isHardBounce(enhancedStatus ?? undefined);
+  const details = { reason: notice.reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
+  const mail = { handle, messageId, recipient, purpose: message.purpose, ...details };
   return moveDelivery(runtime, delivery, {
-    from: moves[type],
-    ...(leaves ? {} : { to: type }),
-    type,
-    ...details,
-    suppression,
-    caused: eventsOf(runtime, delivery, { type, ...details, suppressed: suppression !== undefined }),
+    ...{ from, ...(leaves ? {} : { to: type }), type, ...details },
+    ...returned(runtime, event, { ...mail, source: isSoft ? undefined : source }),
   });
-}
-
-/** The webhook events of a report: only bounces and complaints have one. */
-function eventsOf(
-  runtime: Runtime,
-  { handle, messageId, recipient, message: { purpose } }: FoundDelivery,
-  notice: Pick<ReturnedMail, "suppressed"> & Pick<Move, "type" | "reason" | "smtpCode">,
-): EventJob[] {
-  const { type, reason = null, smtpCode = null, suppressed } = notice;
-  if (type !== "BOUNCED" && type !== "COMPLAINED") return [];
-  const email = { messageId, recipient, purpose, reason, smtpCode, suppressed };
-  return [
-    returnedMailEvent(runtime, handle, { type: type === "BOUNCED" ? "email.bounced" : "email.complained", email }),
-  ];
-}
-
-function suppressionFor(
-  runtime: Runtime,
-  { recipient, messageId }: FoundDelivery,
-  { type, enhancedStatus }: MailReport,
-) {
-  const source = {
-    COMPLAINED: "COMPLAINT",
-    UNSUBSCRIBED: "UNSUBSCRIBE",
-    BOUNCED: isHardBounce(enhancedStatus ?? undefined) ? "HARD_BOUNCE" : undefined,
-    DELIVERED: undefined,
-  } as const;
-  const cause = source[type];
-  return cause === undefined ? undefined : suppressionOf(recipient, { source: cause, messageId, at: runtime.now() });
 }
 
 async function named(runtime: Runtime, { messageId, recipient }: Feedback): Promise<FoundDelivery | undefined> {

@@ -3,7 +3,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { acceptMessage, type MailRequest } from "./acceptance.ts";
-import { isReadyFor, listSenders } from "./senders.ts";
+import { findSender } from "./senders.ts";
 import { isSuppressed } from "./suppressions.ts";
 
 /** Seconds for which a mail that the service itself sent is remembered. */
@@ -24,21 +24,10 @@ interface HandleMail extends Pick<MailRequest, "handle" | "origin" | "caps" | "d
  * sent; it is recorded if the handle has a sender.
  */
 export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise<void> {
-  const by = await senderOf(runtime, mail.handle);
-  if (by) await acceptMessage(runtime, { ...mail, ...by, to: [mail.to] });
+  const sender = await findSender(runtime, mail.handle, ...purposes);
+  const purpose = purposes.find((one) => sender?.purposes.includes(one));
+  if (sender && purpose) await acceptMessage(runtime, { ...mail, senderId: sender.senderId, purpose, to: [mail.to] });
   else if (mail.denied === undefined) await sendByService(runtime, mail);
-}
-
-/** The sender for the best purpose that any has. */
-async function senderOf(
-  runtime: Runtime,
-  handle: string,
-): Promise<{ senderId: string; purpose: (typeof purposes)[number] } | undefined> {
-  const { senders } = await listSenders(runtime, { handle, limit: 100 });
-  const usable = purposes.flatMap((purpose) =>
-    senders.filter((one) => isReadyFor(one, purpose)).map(({ senderId }) => ({ senderId, purpose })),
-  );
-  return usable[0];
 }
 
 /** A crash after the mail was accepted may repeat it, but never loses one. */

@@ -83,15 +83,15 @@ export function refusal({ sender, claim, status }: SendingRights, purpose: Purpo
   return sender.purposes.includes(purpose) ? undefined : "sender_purpose_not_allowed";
 }
 
-/** The newest sender of a handle that may send for a purpose now; undefined if there is none. */
-export async function findSender(runtime: Runtime, handle: string, purpose: Purpose): Promise<Sender | undefined> {
+/** The newest sender of a handle that may send now for the first of these purposes that any may; undefined if there is none. */
+export async function findSender(
+  runtime: Runtime,
+  handle: string,
+  ...purposes: readonly Purpose[]
+): Promise<Sender | undefined> {
   const { senders } = await listSenders(runtime, { handle, limit: 100 });
-  return senders.find((sender) => isReadyFor(sender, purpose));
-}
-
-/** True if a sender may send for a purpose now. */
-export function isReadyFor({ status, purposes }: Sender, purpose: Purpose): boolean {
-  return status === "READY" && purposes.includes(purpose);
+  const ready = senders.filter(({ status }) => status === "READY");
+  return purposes.flatMap((purpose) => ready.filter((one) => one.purposes.includes(purpose)))[0];
 }
 
 async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {

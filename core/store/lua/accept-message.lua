@@ -6,7 +6,7 @@
 --   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key), isOnce (with a once-only key),
 --   denied (reason; absent to send), refusesAll (one suppressed recipient refuses the message, else only that delivery is denied), isClosed
 --   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox)
--- Returns {"accepted"}, {"repeated", answer}, {"once", id}, {"suppressed", n ...}, {"quota"}, {"closed"}.
+-- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
 
 local function is_capped(mailbox)
@@ -71,4 +71,4 @@ redis.call('ZADD', keys.list, input.at, id)
 redis.call('ZREMRANGEBYSCORE', keys.list, '-inf', string.format('(%.0f', input.at - retention_s * 1000))
 if input.answer then redis.call('SET', keys.idempotent, input.answer, 'EX', 86400) end
 if input.isOnce then redis.call('SET', keys.once, id, 'EX', 34560000) end
-return { 'accepted' }
+return { 'accepted', overall(statuses), unpack(statuses) }
