@@ -72,12 +72,13 @@ export async function moveDelivery(
   move: Move,
 ): Promise<boolean> {
   const { handle, messageId, n } = name;
-  const { from, to, type, token, due, suppression, lifted } = move;
+  const { from, to, type, reason, smtpCode, token, due, suppression, lifted } = move;
   const at = now();
+  const members = JSON.stringify({ reason, smtpCode }).slice(1, -1);
   const places = { ...mailKeys(handle), ...suppressionKeys(handle) };
   const input = {
     ...{ messageId, n, from, to, type, token, due, at, instant: new Date(at).toISOString() },
-    members: furtherMembers(move),
+    members: members && `,${members}`,
     givesBack: move.attemptBack ?? false,
     suppression: suppression && JSON.stringify(suppression),
     lifted: lifted && JSON.stringify(lifted),
@@ -129,108 +130,83 @@ export async function timelineOf(redis: Redis, handle: string, messageId: string
   );
 }
 
+type Filters = Infer<typeof eventListing>;
+
 /** Events of a handle, newest first; one of the four filters is required (`event_filter_required`). */
 export async function listMessageEvents(
   { env, redis }: Runtime,
-  input: Infer<typeof eventListing>,
+  input: Filters,
 ): Promise<{ events: MessageEvent[]; nextCursor: string | null }> {
-  const { messageId, recipient, purpose, since } = input;
+  const { handle, messageId, recipient, purpose, since } = input;
   if ([messageId, recipient, purpose, since].every((filter) => filter === undefined))
     throw new Fail("event_filter_required");
-  const list = `events of ${input.handle}`;
+  const list = `events of ${handle}`;
   const { limit, after } = pageOf(env, input, list);
-  const range = { below: after, since: since === undefined ? 0 : Date.parse(since) * 1000 };
-  const found = messageId === undefined ? listed(redis, input, range) : ofMessage(redis, input, range);
-  const events: MessageEvent[] = [];
-  for await (const event of found) {
-    if (fits(event, input)) events.push(event);
-    if (events.length > limit) break;
+  const range = { below: Number(after ?? Number.MAX_SAFE_INTEGER), since: Date.parse(since ?? "1970-01-01") * 1000 };
+  const found: MessageEvent[] = [];
+  const read = messageId === undefined ? indexed : ofMessage;
+  for await (const event of read(redis, input, range)) {
+    if (fits(event, input)) found.push(event);
+    if (found.length > limit) break;
   }
-  return {
-    events: events.slice(0, limit),
-    nextCursor: cursorAfter(env, events.length > limit ? stampOf(events[limit - 1] as MessageEvent) : undefined, list),
-  };
+  const events = found.slice(0, limit);
+  const last = found.length > limit ? events.at(-1) : undefined;
+  return { events, nextCursor: cursorAfter(env, last && stampOf(last), list) };
 }
 
+/** Stamps of events in domain µs, unique on a handle: from `since` on, and before `below`. */
 interface Range {
-  below: string | undefined;
+  below: number;
   since: number;
-}
-
-type Filters = Infer<typeof eventListing>;
-
-function furtherMembers({ reason, smtpCode }: Move): string {
-  return (
-    (reason === undefined ? "" : `,"reason":${JSON.stringify(reason)}`) +
-    (smtpCode === undefined ? "" : `,"smtpCode":${smtpCode}`)
-  );
 }
 
 function stampOf({ eventId }: MessageEvent): string {
   return eventId.slice("mev_".length);
 }
 
-function fits(event: MessageEvent, { messageId, recipient, purpose }: Filters): boolean {
+function fits(event: MessageEvent, { recipient, purpose }: Filters): boolean {
   const same = recipient === undefined || sameAddress(event.recipient) === sameAddress(recipient);
-  return same && (purpose ?? event.purpose) === event.purpose && (messageId ?? event.messageId) === event.messageId;
+  return same && (purpose ?? event.purpose) === event.purpose;
 }
 
 async function* ofMessage(redis: Redis, input: Filters, { below, since }: Range): AsyncGenerator<MessageEvent> {
   for (const event of (await timelineOf(redis, input.handle, input.messageId as string)).reverse()) {
     const stamp = Number(stampOf(event));
-    if (stamp >= since && stamp < Number(below ?? Number.POSITIVE_INFINITY)) yield event;
-  }
-}
-
-/** Events from the index of the recipient, of the purpose, or of all purposes together. */
-async function* listed(redis: Redis, input: Filters, range: Range): AsyncGenerator<MessageEvent> {
-  const { handle, recipient, purpose } = input;
-  const names = recipient ? [`to:${addressDigest(recipient)}`] : purpose ? [purpose] : purposes;
-  const lists = names.map((name) => keys.emailEvents(handle, name));
-  let below = range.below;
-  for (;;) {
-    const places = await newest(redis, lists, { ...range, below });
-    yield* await read(
-      redis,
-      handle,
-      places.map(([place]) => place),
-    );
-    if (places.length < batch) return;
-    below = (places.at(-1) as [string, string])[1];
+    if (stamp >= since && stamp < below) yield event;
   }
 }
 
 /** Index entries per round trip. */
 const batch = 200;
 
-/** Merges several indexes below a stamp, newest first; stamps are unique on a handle. */
+/** Events from the index of the recipient, of the purpose, or of all purposes together. */
+async function* indexed(redis: Redis, input: Filters, { below, since }: Range): AsyncGenerator<MessageEvent> {
+  const { handle, recipient, purpose } = input;
+  const names = recipient ? [`to:${addressDigest(recipient)}`] : purpose ? [purpose] : purposes;
+  const lists = names.map((name) => keys.emailEvents(handle, name));
+  for (let entries = await newest(redis, lists, { below, since }); ; ) {
+    const rows = await pipelined(redis, (pipeline) => {
+      for (const [place] of entries) {
+        const [messageId = "", at = ""] = place.split(":");
+        pipeline.lindex(keys.messageEvents(handle, messageId), Number(at));
+      }
+    });
+    for (const json of rows as (string | null)[]) if (json !== null) yield JSON.parse(json) as MessageEvent;
+    const last = entries[batch - 1];
+    if (last === undefined) return;
+    entries = await newest(redis, lists, { below: Number(last[1]), since });
+  }
+}
+
+/** The newest entries of several indexes in a range, newest first. */
 async function newest(
   redis: Redis,
   lists: string[],
   { below, since }: Range,
 ): Promise<[place: string, stamp: string][]> {
   const rows = await pipelined(redis, (pipeline) => {
-    for (const list of lists)
-      pipeline.zrevrangebyscore(
-        list,
-        below === undefined ? "+inf" : `(${below}`,
-        since,
-        "WITHSCORES",
-        "LIMIT",
-        0,
-        batch,
-      );
+    for (const list of lists) pipeline.zrevrangebyscore(list, `(${below}`, since, "WITHSCORES", "LIMIT", 0, batch);
   });
   const pairs = (rows as string[][]).flatMap(pairsOf);
   return pairs.sort((one, other) => Number(other[1]) - Number(one[1])).slice(0, batch);
-}
-
-async function read(redis: Redis, handle: string, places: string[]): Promise<MessageEvent[]> {
-  const rows = await pipelined(redis, (pipeline) => {
-    for (const place of places) {
-      const [messageId = "", at = ""] = place.split(":");
-      pipeline.lindex(keys.messageEvents(handle, messageId), Number(at));
-    }
-  });
-  return (rows as (string | null)[]).flatMap((json) => (json === null ? [] : [JSON.parse(json) as MessageEvent]));
 }
