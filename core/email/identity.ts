@@ -42,13 +42,12 @@ type At = Pick<DomainClaim, "domain" | "account">;
 
 /** The identity of an account's domain; the first call creates its key pair and token. */
 export async function identityOf(store: Store, at: At): Promise<Identity> {
-  const [made, state] = await Promise.all([madeOnce(store, at), stateOf(store.redis, at)]);
-  return toIdentity(store.env, at.domain, { ...made, ...state });
+  return toIdentity(store.env, at.domain, await readIdentity(store, at));
 }
 
 /** The status of one identity; PENDING if it doesn't exist yet. */
 export async function identityStatus(redis: Redis, { domain, account }: At): Promise<IdentityStatus> {
-  return statusOf(await redis.hget(keys.emailIdentity(domain, account), "status"));
+  return ((await redis.hget(keys.emailIdentity(domain, account), "status")) ?? "PENDING") as IdentityStatus;
 }
 
 /** Seals the private key of an identity again after a change of SECRET_KEY; true if it did. */
@@ -101,18 +100,33 @@ export async function dkimKey(store: Store, { domain, account }: At): Promise<Dk
  * definitely absent. Failed DNS queries change nothing.
  */
 export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClaim): Promise<Identity> {
-  const [made, state] = await Promise.all([madeOnce(store, claim), stateOf(store.redis, claim)]);
-  const found = await lookUp(ask, recordsOf(store.env, claim.domain, { ...made, ...state }));
+  const before = await readIdentity(store, claim);
+  const found = await lookUp(ask, recordsOf(store.env, claim.domain, before));
   const records =
     found.OWNERSHIP === "FOUND" && !(await proven(store, claim)) ? { ...found, OWNERSHIP: "MISMATCH" as const } : found;
-  const next = settled(state, records, store.now());
+  const next = settled(before, records, store.now());
   await store.redis.hset(keys.emailIdentity(claim.domain, claim.account), {
     status: next.status,
     records: JSON.stringify(next.records),
     lastCheckedAt: next.lastCheckedAt ?? "",
     absentSince: next.absentSince ?? "",
   });
-  return toIdentity(store.env, claim.domain, { ...made, ...next });
+  return toIdentity(store.env, claim.domain, { ...before, ...next });
+}
+
+async function readIdentity(store: Store, at: At): Promise<IdentityKeys & State> {
+  const made = await madeOnce(store, at);
+  const { status, records, lastCheckedAt, absentSince, vouched } = (await store.redis.hgetall(
+    keys.emailIdentity(at.domain, at.account),
+  )) as Partial<Record<string, string>>;
+  return {
+    ...made,
+    status: (status ?? "PENDING") as IdentityStatus,
+    records: records ? (JSON.parse(records) as State["records"]) : {},
+    lastCheckedAt: lastCheckedAt || null,
+    absentSince: absentSince ? Number(absentSince) : null,
+    vouched: vouched === "1",
+  };
 }
 
 async function madeOnce({ redis, env, id }: Store, at: At): Promise<IdentityKeys> {
@@ -138,25 +152,6 @@ function openKey(env: Env, at: At, sealed: string): KeyObject {
 
 function sealedPlace({ domain, account }: At): SealedPlace {
   return { purpose: "dkim key", context: `${domain} ${account}` };
-}
-
-async function stateOf(redis: Redis, { domain, account }: At): Promise<State> {
-  const fields = ["status", "records", "lastCheckedAt", "absentSince", "vouched"] as const;
-  const [status, records, lastCheckedAt, absentSince, vouched] = await redis.hmget(
-    keys.emailIdentity(domain, account),
-    ...fields,
-  );
-  return {
-    status: statusOf(status),
-    records: records ? (JSON.parse(records) as State["records"]) : {},
-    lastCheckedAt: lastCheckedAt || null,
-    absentSince: absentSince ? Number(absentSince) : null,
-    vouched: vouched === "1",
-  };
-}
-
-function statusOf(field: string | null | undefined): IdentityStatus {
-  return (field as IdentityStatus | null | undefined) ?? "PENDING";
 }
 
 function toIdentity(env: Env, domain: string, identity: IdentityKeys & State): Identity {
@@ -263,13 +258,12 @@ async function proven(store: Store, claim: DomainClaim): Promise<boolean> {
 }
 
 function settled(state: State, records: State["records"], now: number): State {
-  const required = (Object.keys(records) as RecordPurpose[])
-    .filter((purpose) => purpose !== "DMARC")
-    .map((purpose) => records[purpose]);
-  const absent = required.some((status) => status === "MISSING" || status === "MISMATCH");
-  const ready = required.every((status) => status === "FOUND");
-  const absentSince = ready ? null : absent ? (state.absentSince ?? now) : state.absentSince;
-  const failed = absent && absentSince !== null && now - absentSince >= FAILED_AFTER_MS && !state.vouched;
-  const status = ready ? "READY" : failed ? "FAILED" : state.status;
+  const { DMARC: _optional, ...required } = records;
+  const statuses = Object.values(required);
+  const isAbsent = statuses.some((status) => status === "MISSING" || status === "MISMATCH");
+  const isReady = statuses.every((status) => status === "FOUND");
+  const absentSince = isReady ? null : isAbsent ? (state.absentSince ?? now) : state.absentSince;
+  const hasFailed = isAbsent && absentSince !== null && now - absentSince >= FAILED_AFTER_MS && !state.vouched;
+  const status = isReady ? "READY" : hasFailed ? "FAILED" : state.status;
   return { ...state, status, records, absentSince, lastCheckedAt: new Date(now).toISOString() };
 }

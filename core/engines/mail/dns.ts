@@ -42,19 +42,26 @@ export async function openDns({ DNS_SERVERS }: Pick<Env, "DNS_SERVERS">): Promis
 }
 
 async function askServer(server: Server, type: "TXT" | "MX", name: string): Promise<DnsAnswer> {
+  const question: Question = { id: randomInt(65_536), type, name };
   const query = packet.encode({
     type: "query",
-    id: randomInt(65_536),
+    id: question.id,
     flags: packet.RECURSION_DESIRED,
     questions: [{ type, name }],
     additionals: [{ type: "OPT", name: ".", udpPayloadSize: MAX_UDP_BYTES, flags: 0, options: [] } as never],
   });
   try {
-    const answer = await overUdp(server, query);
-    return valuesIn(answer.flag_tc ? await overTcp(server, query) : answer, type);
+    const answer = await overUdp(server, query, question);
+    return valuesIn(answer.flag_tc ? await overTcp(server, query, question) : answer, type);
   } catch (error) {
     return { kind: "unknown", error: (error as NodeJS.ErrnoException).code ?? (error as Error).message };
   }
+}
+
+interface Question {
+  id: number;
+  type: "TXT" | "MX";
+  name: string;
 }
 
 /** Only NXDOMAIN and an authoritative answer without the type mean that there is no value. */
@@ -82,53 +89,44 @@ function host({ data: { preference, exchange } }: MxAnswer): string {
 }
 
 /** Queries from its own socket, whose random port makes forged answers harder; unrelated answers are ignored. */
-async function overUdp(server: Server, query: Buffer): Promise<DecodedPacket> {
+function overUdp(server: Server, query: Buffer, question: Question): Promise<DecodedPacket> {
   const socket = createSocket(isIP(server.address) === 6 ? "udp6" : "udp4");
-  try {
-    return await inTime((resolve, reject) => {
-      socket.on("error", reject);
-      socket.on("message", (bytes, { address }) => {
-        const answer = address === server.address ? answerTo(query, bytes) : undefined;
-        if (answer) resolve(answer);
-      });
-      socket.send(query, server.port, server.address, (error) => error && reject(error));
+  return inTime((resolve, reject) => {
+    socket.on("error", reject);
+    socket.on("message", (bytes, { address }) => {
+      const answer = address === server.address ? answerTo(question, bytes) : undefined;
+      if (answer) resolve(answer);
     });
-  } finally {
-    socket.close();
-  }
+    socket.send(query, server.port, server.address, (error) => error && reject(error));
+  }).finally(() => socket.close());
 }
 
 /** The same over TCP (RFC 7766), with a length before each message. */
-async function overTcp(server: Server, query: Buffer): Promise<DecodedPacket> {
+function overTcp(server: Server, query: Buffer, question: Question): Promise<DecodedPacket> {
   const socket = connect({ host: server.address, port: server.port });
-  try {
-    return await inTime((resolve, reject) => {
-      let bytes = Buffer.alloc(0);
-      socket.on("error", reject);
-      socket.on("end", () => reject(new Error("The connection ended.")));
-      socket.on("data", (part) => {
-        bytes = Buffer.concat([bytes, part as Buffer]);
-        if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
-        // One message of at most 64 KB; the rest is ignored.
-        const answer = answerTo(query, bytes.subarray(2, 2 + bytes.readUInt16BE(0)));
-        if (answer) resolve(answer);
-        else reject(new Error("The message is no answer."));
-      });
-      socket.on("connect", () =>
-        socket.write(Buffer.concat([Buffer.from([query.length >> 8, query.length & 255]), query])),
-      );
+  return inTime((resolve, reject) => {
+    let bytes = Buffer.alloc(0);
+    socket.on("error", reject);
+    socket.on("end", () => reject(new Error("The connection ended.")));
+    socket.on("data", (part) => {
+      bytes = Buffer.concat([bytes, part as Buffer]);
+      if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
+      // One message of at most 64 KB; the rest is ignored.
+      const answer = answerTo(question, bytes.subarray(2, 2 + bytes.readUInt16BE(0)));
+      if (answer) resolve(answer);
+      else reject(new Error("The message is no answer."));
     });
-  } finally {
-    socket.destroy();
-  }
+    const length = Buffer.from([query.length >> 8, query.length & 255]);
+    socket.on("connect", () => socket.write(Buffer.concat([length, query])));
+  }).finally(() => socket.destroy());
 }
 
 /** The answer in a message, if id and question match; undefined for anything else, which anybody may send. */
-function answerTo(query: Buffer, bytes: Buffer): DecodedPacket | undefined {
-  const [asked, answer] = [packet.decode(query), decoded(bytes)];
-  const [question, echoed] = [asked.questions?.[0], answer?.questions?.[0]];
-  const same = echoed?.type === question?.type && echoed?.name.toLowerCase() === question?.name.toLowerCase();
-  return answer?.type === "response" && answer.id === asked.id && same ? answer : undefined;
+function answerTo({ id, type, name }: Question, bytes: Buffer): DecodedPacket | undefined {
+  const answer = decoded(bytes);
+  const echoed = answer?.questions?.[0];
+  const isSame = echoed?.type === type && echoed.name.toLowerCase() === name.toLowerCase();
+  return answer?.type === "response" && answer.id === id && isSame ? answer : undefined;
 }
 
 function decoded(bytes: Buffer): DecodedPacket | undefined {
@@ -140,16 +138,13 @@ function decoded(bytes: Buffer): DecodedPacket | undefined {
   }
 }
 
-async function inTime<T>(start: (resolve: (value: T) => void, reject: (error: Error) => void) => void): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    return await new Promise((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error("ETIMEOUT")), TIMEOUT_MS);
-      start(resolve, reject);
-    });
-  } finally {
-    clearTimeout(timer);
-  }
+type Resolve = (answer: DecodedPacket) => void;
+
+function inTime(start: (resolve: Resolve, reject: (error: Error) => void) => void): Promise<DecodedPacket> {
+  return new Promise((resolve, reject) => {
+    AbortSignal.timeout(TIMEOUT_MS).addEventListener("abort", () => reject(new Error("ETIMEOUT")));
+    start(resolve, reject);
+  });
 }
 
 /** A server by address and port; the default port is 53. */
