@@ -1,10 +1,11 @@
 import t from "tap";
-import { SmtpFailure, type SmtpPhase } from "../core/engines/mail/smtp.ts";
 import {
   classifySmtpFailure,
   type DeliveryProgress,
+  SmtpFailure,
   type SmtpFailureClass,
-} from "../core/engines/mail/smtp-failures.ts";
+  type SmtpPhase,
+} from "../core/engines/mail/smtp.ts";
 
 const minute = 60_000;
 

@@ -28,6 +28,9 @@ import { ranks, scheduleHandle } from "./turns.ts";
 export interface LeasedDelivery extends DeliveryName {
   message: StoredMessage;
   content: StoredContent;
+  /** As the message was accepted with; the recipient is this delivery's. */
+  recipient: string;
+  domain: string;
   /** 1 for the first. */
   attempt: number;
   /** Recipients that counted towards the handle's daily quota before this message. */
@@ -46,84 +49,71 @@ export interface StoredContent {
   attachments?: MimeFile[];
 }
 
-/** How an attempt ended: settled, or given back because the server is unusable for everybody now. */
-type AttemptOutcome = "settled" | "provider";
+/** How an attempt ended. `serverFailed` if the mail server may be unusable for everybody. */
+type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression" | "caused"> & {
+  to: MessageStatus;
+  serverFailed?: boolean;
+};
 
 /**
  * One attempt at a delivery: checks again whether it may be sent, composes and signs the mail, hands it to the server, and records the
- * outcome with its event in one step. Redis errors propagate: the lease expires, and another attempt follows.
+ * outcome with its event in one step. True if the server may be unusable for everybody now. Redis errors propagate: the lease expires, and
+ * another attempt follows.
  */
-export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<AttemptOutcome> {
-  const { handle, message } = taken;
-  const rights = await sendingRights(runtime, { handle, senderId: message.senderId, domain: domainOf(message) });
+export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<boolean> {
+  const { serverFailed = false, ...settlement } = await attempted(runtime, pool, taken);
+  await recordOutcome(runtime, taken, settlement);
+  return serverFailed;
+}
+
+async function attempted(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<Settlement> {
+  const { handle, message, domain, attempt } = taken;
+  const rights = await sendingRights(runtime, { handle, senderId: message.senderId, domain });
   const denied = await denial(runtime, taken, rights);
-  if (denied !== undefined) return recordOutcome(runtime, taken, { to: "DENIED", reason: denied });
+  if (denied !== undefined) return { to: "DENIED", reason: denied };
   const made = await makeMail(runtime, taken, rights.account);
-  if ("refused" in made) return recordOutcome(runtime, taken, made.refused);
+  if ("to" in made) return made;
   try {
     await pool.send(made.envelope, made.bytes);
+    return { to: "SENT" };
   } catch (error) {
     if (!(error instanceof SmtpFailure)) throw error;
-    const { attempt } = taken;
     const progress = { attempt, purpose: message.purpose, age: runtime.now() - Date.parse(message.createdAt) };
-    return settleFailure(runtime, taken, classifySmtpFailure(error, progress));
+    return afterFailure(runtime, taken, classifySmtpFailure(error, progress));
   }
-  return recordOutcome(runtime, taken, { to: "SENT" });
 }
 
 /** Why a delivery may no longer be sent. Sender, domain, suppression and quota are checked as they are now. */
 async function denial(
   runtime: Runtime,
-  { handle, message, n, quotaBefore }: LeasedDelivery,
+  { handle, message, n, recipient, quotaBefore }: LeasedDelivery,
   rights: SendingRights,
 ): Promise<string | undefined> {
   if (!rights.active) return "handle_inactive";
   const code = refusal(rights, message.purpose);
   if (code !== undefined) return code;
-  if (await isSuppressed(runtime, handle, message.recipients[n] as string)) return "email_recipient_suppressed";
+  if (await isSuppressed(runtime, handle, recipient)) return "email_recipient_suppressed";
   return quotaBefore + n + 1 > runtime.env.EMAIL_QUOTA_PER_DAY ? "email_quota_exceeded" : undefined;
 }
 
-function domainOf({ from }: StoredMessage): string {
-  return from.address.split("@")[1] ?? "";
-}
-
-type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression" | "caused"> & {
-  to: MessageStatus;
-};
-type ComposedMail = { envelope: Envelope; bytes: Buffer } | { refused: Settlement };
+type ComposedMail = { envelope: Envelope; bytes: Buffer };
 
 /** The signed mail as bytes. One that can't be composed is denied; one that can't be signed fails, since a retry would end the same. */
-async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string): Promise<ComposedMail> {
-  const { message, n, messageId } = taken;
-  const domain = domainOf(message);
+async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string): Promise<ComposedMail | Settlement> {
+  const { handle, messageId, n, domain } = taken;
   let step: "render" | "sign" = "render";
   try {
-    const mime = composeMime(mailOf(runtime, taken, await renderedOf(runtime, taken)));
+    const mail = mailOf(runtime, taken, await renderedOf(runtime, taken));
+    const mime = composeMime(mail);
     step = "sign";
     const bytes = await signMime(mime, await dkimKey(runtime, { domain, account }));
-    return {
-      envelope: {
-        from: returnAddress(runtime.env, { kind: "b", messageId, n }, domain),
-        to: recipientOf(taken),
-      },
-      bytes,
-    };
+    return { envelope: { from: returnAddress(runtime.env, { kind: "b", messageId, n }, domain), to: mail.to }, bytes };
   } catch (error) {
     if (isRedisAway(error)) throw error;
-    if (error instanceof Fail) return { refused: { to: "DENIED", reason: error.code } };
-    runtime.log.error(
-      { handle: taken.handle, messageId, step, error: (error as Error).message },
-      "email.message.unsendable",
-    );
-    return { refused: { to: "FAILED", reason: step === "sign" ? "dkim_signing_failed" : "mail_not_made" } };
+    if (error instanceof Fail) return { to: "DENIED", reason: error.code };
+    runtime.log.error({ handle, messageId, step, error: (error as Error).message }, "email.message.unsendable");
+    return { to: "FAILED", reason: step === "sign" ? "dkim_signing_failed" : "mail_not_made" };
   }
-}
-
-/** The recipient in the form that SMTP needs. */
-function recipientOf({ message, n }: LeasedDelivery): string {
-  const recipient = message.recipients[n] as string;
-  return asciiAddress(recipient) ?? recipient;
 }
 
 async function renderedOf(
@@ -134,36 +124,30 @@ async function renderedOf(
     const { subject, html = null, text } = content;
     return { subject, html, text: text ?? textOf(html ?? "") };
   }
-  const { templateId, templateVersion: version, purpose } = message;
-  const parsed = await templateVersion(runtime, {
-    handle,
-    templateId: templateId as string,
-    version: version as number,
-    purpose,
-  });
+  const { purpose } = message;
+  const [templateId, version] = [message.templateId as string, message.templateVersion as number];
+  const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
   const own =
     purpose === "PRODUCT_NOTIFICATION" ? { [unsubscribeVariable]: unsubscribeUrl(runtime.env, { messageId, n }) } : {};
   return renderTemplate(parsed, { ...content.variables, ...own });
 }
 
-function mailOf(runtime: Runtime, taken: LeasedDelivery, { subject, html, text }: Rendered): Mail {
-  const { message, content, messageId, n } = taken;
+function mailOf(runtime: Runtime, taken: LeasedDelivery, rendered: Rendered): Mail {
+  const { message, content, messageId, n, recipient, domain } = taken;
   const { name, address } = message.from;
   const replyTo = content.replyTo ?? message.from.replyTo;
-  const domain = domainOf(message);
+  const at = { messageId, n };
   return {
+    ...rendered,
     from: { name, address },
-    to: recipientOf(taken),
+    to: asciiAddress(recipient) ?? recipient,
     replyTo: replyTo ? (asciiAddress(replyTo) ?? replyTo) : undefined,
-    subject,
-    messageId: messageIdOf(runtime.env, { messageId, n }, domain),
+    messageId: messageIdOf(runtime.env, at, domain),
     date: new Date(message.createdAt),
-    html,
-    text,
     files: content.attachments ?? [],
     headers: {
       "Auto-Submitted": "auto-generated",
-      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscription(runtime, { messageId, n }, domain) : {}),
+      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscription(runtime, at, domain) : {}),
     },
   };
 }
@@ -178,24 +162,18 @@ function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, 
   };
 }
 
-async function settleFailure(
-  runtime: Runtime,
-  taken: LeasedDelivery,
-  verdict: SmtpFailureClass,
-): Promise<AttemptOutcome> {
+function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFailureClass): Settlement {
   const { kind, reason, code: smtpCode } = verdict;
   if (kind === "failed") {
-    const { handle, messageId, message, n } = taken;
-    const recipient = message.recipients[n] as string;
+    const { handle, messageId, recipient, message } = taken;
     const mail = { handle, messageId, recipient, purpose: message.purpose, reason, smtpCode };
     // A permanent failure of the address is a bounce.
     const bounced = verdict.hard ? returned(runtime, "email.bounced", { ...mail, source: "HARD_BOUNCE" }) : {};
-    return recordOutcome(runtime, taken, { to: "FAILED", reason, smtpCode, ...bounced });
+    return { to: "FAILED", reason, smtpCode, ...bounced };
   }
-  const { wait } = verdict;
-  const due = wait === undefined ? Date.now() : Date.now() + delayUntil(runtime, runtime.now() + wait);
-  await recordOutcome(runtime, taken, { to: "DEFERRED", reason, smtpCode, due, attemptBack: wait === undefined });
-  return kind === "provider" ? "provider" : "settled";
+  const attemptBack = verdict.wait === undefined;
+  const due = Date.now() + delayUntil(runtime, runtime.now() + (verdict.wait ?? 0));
+  return { to: "DEFERRED", reason, smtpCode, due, attemptBack, serverFailed: kind === "provider" };
 }
 
 /** Real ms between two attempts to record an outcome without Redis, and their number. */
@@ -209,17 +187,12 @@ const MAX_ATTEMPTS = 60;
 async function recordOutcome(
   runtime: Runtime,
   taken: LeasedDelivery,
-  { to, due, ...more }: Settlement,
-): Promise<AttemptOutcome> {
-  const sent = to === "SENT";
-  const move: Move = {
-    from: sent ? ["SENDING", "QUEUED", "DEFERRED"] : ["SENDING"],
-    to,
-    type: to,
-    due,
-    ...more,
-    ...(sent ? {} : { token: taken.token }),
-  };
+  settlement: Omit<Settlement, "serverFailed">,
+): Promise<void> {
+  const { to, due } = settlement;
+  const isSent = to === "SENT";
+  const from: Move["from"] = isSent ? ["SENDING", "QUEUED", "DEFERRED"] : ["SENDING"];
+  const move: Move = { ...settlement, from, type: to, ...(isSent ? {} : { token: taken.token }) };
   for (let tries = 1; ; tries++) {
     try {
       await moveDelivery(runtime, taken, move);
@@ -230,5 +203,4 @@ async function recordOutcome(
     }
   }
   if (due !== undefined) await scheduleHandle(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
-  return "settled";
 }

@@ -35,7 +35,8 @@ class Dispatcher {
   readonly #runtime: Runtime;
   readonly #pool: Mailer;
   readonly #breaker = new Breaker();
-  readonly #running = new Map<string, { handle: string; place: string; ended: Promise<void> }>();
+  /** The running attempts and their ends. */
+  readonly #running = new Map<LeasedDelivery, Promise<void>>();
   /** Set when a place becomes free, to skip the next pause. */
   #freed = false;
   #stopPause = new AbortController();
@@ -53,8 +54,7 @@ class Dispatcher {
       const started = await this.#round().catch((error: Error) => this.#report(error));
       if (!started && !signal.aborted) await this.#pause();
     }
-    const ended = Promise.all([...this.#running.values()].map((one) => one.ended));
-    await Promise.race([ended, sleep(DRAIN_MS, undefined, { ref: false })]);
+    await Promise.race([Promise.all(this.#running.values()), sleep(DRAIN_MS, undefined, { ref: false })]);
     clearInterval(renewing);
   }
 
@@ -104,7 +104,7 @@ class Dispatcher {
   }
 
   #runningOf(handle: string): number {
-    return [...this.#running.values()].filter((one) => one.handle === handle).length;
+    return [...this.#running.keys()].filter((one) => one.handle === handle).length;
   }
 
   async #take(
@@ -123,24 +123,23 @@ class Dispatcher {
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
     for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
-    const until = nextLook === "" ? real + PARK_MS : Math.min(Number(nextLook), real + PARK_MS);
+    const until = Math.min(Number(nextLook || Number.POSITIVE_INFINITY), real + PARK_MS);
     if (until > real) await park(redis, line, turn, until);
     return rows.length;
   }
 
   #start(taken: LeasedDelivery): void {
-    const place = `${taken.messageId}:${taken.n}`;
     const ended = this.#attempt(taken).finally(() => {
-      this.#running.delete(taken.token + place);
+      this.#running.delete(taken);
       this.#goOn();
     });
-    this.#running.set(taken.token + place, { handle: taken.handle, place, ended });
+    this.#running.set(taken, ended);
   }
 
   async #attempt(taken: LeasedDelivery): Promise<void> {
     try {
       await this.#serverToken();
-      if ((await attemptDelivery(this.#runtime, this.#pool, taken)) === "provider") this.#breaker.failed();
+      if (await attemptDelivery(this.#runtime, this.#pool, taken)) this.#breaker.failed();
     } catch (error) {
       this.#report(error as Error);
     }
@@ -159,8 +158,8 @@ class Dispatcher {
   async #renew(): Promise<void> {
     const until = Date.now() + LEASE_MS;
     await Promise.all(
-      [...this.#running.values()].map(({ handle, place }) =>
-        this.#runtime.redis.zadd(keys.emailLeases(handle), "XX", until, place),
+      [...this.#running.keys()].map(({ handle, messageId, n }) =>
+        this.#runtime.redis.zadd(keys.emailLeases(handle), "XX", until, `${messageId}:${n}`),
       ),
     );
   }
@@ -191,15 +190,8 @@ type Row = [place: string, json: string, content: string, attempt: number, quota
 function takenFrom(handle: string, token: string, [place, json, content, attempt, quota]: Row): LeasedDelivery {
   const message = JSON.parse(json) as StoredMessage;
   const n = Number(place.split(":").at(-1));
-  const { messageId } = message;
-  return {
-    handle,
-    messageId,
-    n,
-    message,
-    content: JSON.parse(content) as StoredContent,
-    attempt,
-    quotaBefore: Number(quota ?? 0),
-    token,
-  };
+  const [recipient, domain] = [message.recipients[n] as string, message.from.address.split("@")[1] ?? ""];
+  const lease = { token, attempt, quotaBefore: Number(quota ?? 0) };
+  const name = { handle, messageId: message.messageId, n };
+  return { ...name, ...lease, message, content: JSON.parse(content) as StoredContent, recipient, domain };
 }
