@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage } from "../../schemas/languages.ts";
-import type { Booking, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
+import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { type Attachment, acceptMessage, findSender } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
@@ -78,9 +78,8 @@ async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer>
   const sender = await findSender(runtime, handle, "CALENDAR");
   const { displayName } = await settingsOf(runtime.redis, handle);
   const host = new URL(runtime.env.BASE_URL).hostname;
-  const name = displayName ?? sender?.displayName ?? "";
-  if (sender === undefined) return { name: name || handle, email: `calendar@${host}`, host };
-  return { name: name || handle, email: `${sender.localPart}@${sender.domain}`, host };
+  const email = sender ? `${sender.localPart}@${sender.domain}` : `calendar@${host}`;
+  return { name: (displayName ?? sender?.displayName) || handle, email, host };
 }
 
 /** The current texts of a booking's event type; empty if it was deleted. */
@@ -114,16 +113,23 @@ async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Prom
   return read();
 }
 
-/** Obsolete mails are not sent. */
+/** The statuses in which each mail is sent; obsolete mails are not. */
+const statusesOf: Record<MailKind, BookingStatus[]> = {
+  requested: ["PENDING"],
+  confirmed: ["ACCEPTED"],
+  reminder: ["ACCEPTED"],
+  link: ["ACCEPTED"],
+  rescheduled: ["ACCEPTED", "PENDING"],
+  declined: ["REJECTED"],
+  cancelled: ["CANCELLED"],
+  refunded: ["CANCELLED", "REJECTED"],
+};
+
 function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
-  const status = statusAt(kept, now);
-  if (kind === "requested") return status === "PENDING";
-  if (kind === "declined") return status === "REJECTED";
-  if (kind === "cancelled") return status === "CANCELLED";
-  if (kind === "rescheduled") return status === "ACCEPTED" || status === "PENDING";
+  if (!statusesOf[kind].includes(statusAt(kept, now))) return false;
   if (kind === "refunded") return kept.payment?.status === "REFUND_DUE" || kept.payment?.status === "REFUNDED";
-  if (kind === "link") return status === "ACCEPTED" && kept.meetingUrl !== null;
-  return status === "ACCEPTED" && (kind === "confirmed" || Date.parse(kept.start) > now);
+  if (kind === "link") return kept.meetingUrl !== null;
+  return kind !== "reminder" || Date.parse(kept.start) > now;
 }
 
 /** True for a booking that was ever confirmed, so that calendars contain it. */
@@ -139,27 +145,20 @@ async function readersOf(
 ): Promise<Recipient[]> {
   const { redis } = runtime;
   const [owners, settings] = await Promise.all([ownerAddresses(redis, handle), settingsOf(redis, handle)]);
-  const tellsGuests = wasConfirmed(kept) && kind !== "refunded";
-  const isOwner = (email: string) => owners.some((one) => sameAddress(one) === sameAddress(email));
-  const host = settings.displayName ?? handle;
-  const reader =
-    (as: Recipient["as"]) =>
-    (email: string): Recipient => {
-      const language =
-        as === "owner" ? spokenLanguage(settings.language) : spokenLanguage(kept.language, settings.language);
-      return {
-        email,
-        as,
-        isOwner: isOwner(email),
-        language,
-        host,
-        links: linksOf(runtime, handle, { kept, as, email }),
-      };
-    };
-  const list: Recipient[] = [
-    reader("attendee")(kept.attendee.email),
-    ...(tellsGuests ? kept.guests.map(({ email }) => reader("guest")(email)) : []),
-    ...owners.map(reader("owner")),
+  const visitorLanguage = spokenLanguage(kept.language, settings.language);
+  const reader = (as: Recipient["as"], email: string): Recipient => ({
+    email,
+    as,
+    isOwner: owners.some((one) => sameAddress(one) === sameAddress(email)),
+    language: as === "owner" ? spokenLanguage(settings.language) : visitorLanguage,
+    host: settings.displayName ?? handle,
+    links: linksOf(runtime, handle, { kept, as, email }),
+  });
+  const guests = wasConfirmed(kept) && kind !== "refunded" ? kept.guests : [];
+  const list = [
+    reader("attendee", kept.attendee.email),
+    ...guests.map(({ email }) => reader("guest", email)),
+    ...owners.map((email) => reader("owner", email)),
   ];
   const isFirst = ({ email }: Recipient, at: number) =>
     list.findIndex((one) => sameAddress(one.email) === sameAddress(email)) === at;
@@ -174,13 +173,9 @@ function linksOf(
 ): Recipient["links"] {
   if (as === "guest") return [];
   if (as === "attendee") return [["manage", manageUrl(runtime, handle, kept)]];
-  const link = (purpose: "open" | "confirm" | "decline") =>
-    [
-      purpose,
-      ownerLink(runtime.env, { handle, bookingUid: kept.bookingUid, sequence: kept.sequence, purpose, email }),
-    ] as const;
-  const answers = kept.status === "PENDING" ? (["confirm", "decline"] as const) : [];
-  return [...answers, "open" as const].map(link);
+  const { bookingUid, sequence, status } = kept;
+  const purposes = status === "PENDING" ? (["confirm", "decline", "open"] as const) : (["open"] as const);
+  return purposes.map((purpose) => [purpose, ownerLink(runtime.env, { handle, bookingUid, sequence, purpose, email })]);
 }
 
 /**
@@ -195,13 +190,14 @@ async function attachmentsOf(
   // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
   if (!wasConfirmed(kept)) return [];
   const booking = toBooking(handle, kept, runtime.now());
-  const owner = reader.as === "owner" ? { owner: { email: reader.email, name: reader.host } } : {};
-  const uid = reader.isOwner ? {} : { uid: guestUid(booking) };
-  const details = { description: event.description, ...owner, ...uid };
   const { method, text } =
     reader.as === "attendee"
       ? await visitorFile(runtime, handle, booking)
-      : calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), details);
+      : calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
+          description: event.description,
+          ...(reader.as === "owner" ? { owner: { email: reader.email, name: reader.host } } : {}),
+          ...(reader.isOwner ? {} : { uid: guestUid(booking) }),
+        });
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
 }

@@ -62,23 +62,23 @@ export async function resumePulls({ redis, queues }: Pick<Runtime, "redis" | "qu
     await queues.later(job("scheduling.pull", `pull-${handle}-imported-${Date.now()}`, { handle }));
 }
 
-/** Refreshes busy times before a booking; a process refreshes a handle once at a time. */
+/**
+ * Refreshes busy times before a booking; a process refreshes a handle once at a time. Slots stay bookable while a calendar server is away:
+ * its last known busy times count.
+ */
 export function openBusySource(runtime: () => Runtime): BusySource {
   const pulling = new Map<string, Promise<void>>();
+  const refresh = (handle: string): Promise<void> =>
+    pullNow(runtime(), handle)
+      .catch((error: Error) => runtime().log.warn({ handle, error: error.message }, "calendar.pull_failed"))
+      .finally(() => pulling.delete(handle));
   return {
     refresh(handle) {
-      const running = pulling.get(handle) ?? refreshed(runtime(), handle).finally(() => pulling.delete(handle));
+      const running = pulling.get(handle) ?? refresh(handle);
       pulling.set(handle, running);
       return running;
     },
   };
-}
-
-/** Slots stay bookable while a calendar server is away: its last known busy times count. */
-async function refreshed(runtime: Runtime, handle: string): Promise<void> {
-  await pullNow(runtime, handle).catch((error: Error) =>
-    runtime.log.warn({ handle, error: error.message }, "calendar.pull_failed"),
-  );
 }
 
 /** The number of a handle's interval. Handles begin theirs at different instants, so that they don't all pull at once. */
@@ -157,33 +157,20 @@ async function pullAccount(
   const { credentialId } = credential;
   const left = [...selection.busyCalendarIds];
   let isHealthy = true;
+  const fail = async (failure: Error): Promise<void> => {
+    // Failures of Redis and of a stopping process don't count against the provider.
+    if (isRedisAway(failure) || runtime.shutdownController.signal.aborted) throw failure;
+    if (isHealthy) await updateHealth(runtime, handle, { credentialId, failure });
+    isHealthy = false;
+    if (isSilent(failure)) left.length = 0;
+  };
   const readNext = async (): Promise<void> => {
-    for (let calendarId = left.shift(); calendarId !== undefined; calendarId = left.shift()) {
-      const failure = await readFailure(runtime, selection, { calendarId, zone });
-      if (failure === undefined) continue;
-      if (isHealthy) await updateHealth(runtime, handle, { credentialId, failure });
-      isHealthy = false;
-      if (isSilent(failure)) left.length = 0;
-    }
+    for (let calendarId = left.shift(); calendarId !== undefined; calendarId = left.shift())
+      await readCalendar(runtime, selection, { calendarId, zone }).catch(fail);
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, readNext));
   if (isHealthy && credential.status !== "OK")
     await updateHealth(runtime, handle, { credentialId, failure: undefined });
-}
-
-/** Reads a calendar; returns the provider's failure. Redis failures and stopping processes don't count against the provider. */
-async function readFailure(
-  runtime: Runtime,
-  selection: Selection,
-  asked: { calendarId: string; zone: string },
-): Promise<Error | undefined> {
-  try {
-    await readCalendar(runtime, selection, asked);
-    return undefined;
-  } catch (error) {
-    if (isRedisAway(error) || runtime.shutdownController.signal.aborted) throw error;
-    return error as Error;
-  }
 }
 
 function isSilent(failure: Error): boolean {

@@ -55,24 +55,18 @@ export async function listCalendars(
   mustHaveCalendars(providerKey);
   const all = (await credentialsOf(runtime, handle)).filter((one) => one.providerKey === providerKey);
   if (all.length === 0) throw new Fail("integration_not_found");
-  const lists = await Promise.all(all.map((one) => calendarsOrFailure(runtime, handle, one)));
-  const listed = lists.filter((one) => Array.isArray(one));
-  if (listed.length === 0) throw lists[0];
-  return { calendars: listed.flat() };
-}
-
-async function calendarsOrFailure(
-  runtime: Runtime,
-  handle: string,
-  credential: StoredCredential,
-): Promise<Calendar[] | Fail> {
-  try {
-    return await calendarsOf(runtime, handle, credential);
-  } catch (error) {
-    if (!(error instanceof Fail) || !error.permanent) throw error;
-    await updateHealth(runtime, handle, { credentialId: credential.credentialId, failure: error });
-    return error;
-  }
+  const failures: Fail[] = [];
+  const lists = all.map((credential) =>
+    calendarsOf(runtime, handle, credential).catch(async (error: Error): Promise<Calendar[]> => {
+      if (!(error instanceof Fail) || !error.permanent) throw error;
+      failures.push(error);
+      await updateHealth(runtime, handle, { credentialId: credential.credentialId, failure: error });
+      return [];
+    }),
+  );
+  const calendars = (await Promise.all(lists)).flat();
+  if (failures.length === all.length) throw failures[0];
+  return { calendars };
 }
 
 /**
@@ -115,13 +109,8 @@ function isCalendarId(given: unknown): boolean {
 /** A calendar as its owner reads it, whatever its server says of it. */
 function calendarOf({ calendarId, name, primary, writable }: ProviderCalendar, credentialId: string): Calendar {
   const shown = typeof name === "string" ? clip(oneLine(name), MAX_NAME_LENGTH) : "";
-  return {
-    calendarId,
-    credentialId,
-    name: shown === "" ? calendarId : shown,
-    primary: primary === true,
-    writable: writable === true,
-  };
+  const flags = { primary: primary === true, writable: writable === true };
+  return { calendarId, credentialId, name: shown || calendarId, ...flags };
 }
 
 function mustHaveCalendars(providerKey: string): ProviderCalendars {

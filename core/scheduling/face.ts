@@ -7,11 +7,13 @@ export {
   cancelPublicBooking,
   confirmBooking,
   declineBooking,
+  type EventPage,
   listBookings,
   readBooking,
   readCalendarFile,
   readPublicBooking,
   resumeBookings,
+  visitEvent,
 } from "./bookings.ts";
 export { openBusySource, pullCalendars, resumePulls } from "./busy-calendars.ts";
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
@@ -45,4 +47,3 @@ export {
 } from "./provider-consent.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";
-export { type EventPage, visitEvent } from "./visits.ts";

@@ -93,13 +93,13 @@ export interface SlotAnswer {
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
   const window = windowOf(input);
   const { bookable, snapshot } = await findBookableEvent(runtime, input.handle, input.eventSlug);
-  const { timetable } = bookable;
   const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;
+  const { catalog, timesVersion } = snapshot;
   const now = runtime.now();
+  const label = [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
   const name = [handle, eventSlug, window.from, window.to, clock, except ?? ""].join(" ");
-  const label = labelOf(handle, snapshot);
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
-  const end = windowEnd({ ...slotRulesOf(bookable), timetable, now });
+  const end = windowEnd({ ...slotRulesOf(bookable), timetable: bookable.timetable, now });
   const state = [label, Math.ceil(now / minute), end].join(" ");
   const answers = answersOf(runtime.redis);
   const known = answers.get(name);
@@ -118,15 +118,8 @@ export function slotRequestOf(
   const { event, timetable } = bookable;
   const held = bookedTimes(times, now, except);
   const own: Busy = { from: held.map(({ from }) => from), to: held.map(({ to }) => to) };
-  const same = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId);
-  return {
-    ...slotRulesOf(bookable),
-    timetable,
-    clock,
-    busy: joinBusy(own, times.busy),
-    booked: same.map(({ start }) => start),
-    now,
-  };
+  const booked = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId).map(({ start }) => start);
+  return { ...slotRulesOf(bookable), timetable, clock, busy: joinBusy(own, times.busy), booked, now };
 }
 
 /** The rules of an event type for its slots. */
@@ -142,11 +135,6 @@ export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules"
     windowDays: event.bookingWindowDays ?? null,
     perDay: event.maxBookingsPerDay ?? null,
   };
-}
-
-/** The name of a handle's state in the caches of this process. */
-function labelOf(handle: string, { catalog, timesVersion }: CatalogSnapshot): string {
-  return [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
 }
 
 /** An event type as visitors see it. */
@@ -182,14 +170,12 @@ interface CachedSlots extends SlotAnswer {
   until: number;
 }
 
+const bytesOf = ({ body }: CachedSlots): number => body.length + 500;
 const answersOf = perConnection(
-  () =>
-    new LRUCache<string, CachedSlots>({
-      maxSize: MAX_CACHED_BYTES,
-      sizeCalculation: ({ body }) => body.length + 500,
-    }),
+  () => new LRUCache<string, CachedSlots>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
 );
 
+/** `label` names the handle's state in the caches of this process. */
 interface SlotQuery {
   label: string;
   window: { from: number; to: number };

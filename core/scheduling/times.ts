@@ -47,6 +47,7 @@ export function blockOf(booking: StoredBooking): { member: string; from: number;
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 32;
+const bytesOf = ({ blocks, busy }: Times): number => 500 + blocks.length * BLOCK_BYTES + busy.from.length * BUSY_BYTES;
 const timesOf = perConnection(
   () => new LRUCache<string, Times>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
 );
@@ -150,10 +151,6 @@ export async function refreshOldBusy({ redis, busySource }: Runtime, handle: str
   const at = await redis.hget(keys.busyState(handle), "at");
   if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS) return;
   await Promise.race([busySource.refresh(handle), sleep(REFRESH_TIMEOUT_MS, undefined, { ref: false })]);
-}
-
-function bytesOf({ blocks, busy }: Times): number {
-  return 500 + blocks.length * BLOCK_BYTES + busy.from.length * BUSY_BYTES;
 }
 
 function parsed(member: string): BookedTime {
