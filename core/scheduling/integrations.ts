@@ -39,9 +39,9 @@ export async function listIntegrations(
   runtime: Runtime,
   { handle }: Infer<typeof integrationsPath>,
 ): Promise<{ providers: { providerKey: ProviderKey; configured: boolean }[]; credentials: Credential[] }> {
-  const configured = (key: ProviderKey): boolean => settingsOf(runtime.env, key) !== undefined;
+  const isConfigured = ({ oauth }: Provider): boolean => oauth === undefined || oauth(runtime.env) !== undefined;
   return {
-    providers: providerKeys.map((key) => ({ providerKey: key, configured: isFree(key) || configured(key) })),
+    providers: providerKeys.map((key) => ({ providerKey: key, configured: isConfigured(providers[key]) })),
     credentials: (await credentialsOf(runtime, handle)).map(toCredential),
   };
 }
@@ -90,14 +90,11 @@ export async function authorisedAccount(
     if (error instanceof Fail) throw error;
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
   });
-  if (!isAccountName(found.account))
+  // Whatever a provider answers, only a line of text names an account.
+  const { account } = found as { account: unknown };
+  if (typeof account !== "string" || !account || account.length > MAX_ACCOUNT_LENGTH || account !== oneLine(account))
     throw new Fail("oauth_exchange_failed", { detail: "The provider did not name the account." });
   return { providerKey, ...found };
-}
-
-/** Whatever a provider answers, only a line of text names an account. */
-function isAccountName(given: unknown): boolean {
-  return typeof given === "string" && given !== "" && given.length <= MAX_ACCOUNT_LENGTH && given === oneLine(given);
 }
 
 /** Disconnects an account, also at the provider if that responds; `integration_not_found`. */
@@ -137,7 +134,7 @@ export async function revoke(
   { providerKey, account, secret }: Omit<AuthorisedAccount, "secret"> & { secret: () => string | null },
 ): Promise<boolean> {
   if (await isUsed(runtime, handle, { providerKey, account })) return true;
-  const { oauth, disconnect } = providers[providerKey] ?? {};
+  const { oauth, disconnect } = providers[providerKey];
   // A calendar server has no grant; Microsoft's can't be revoked.
   if (disconnect === undefined) return oauth === undefined;
   try {
@@ -172,17 +169,9 @@ export function configuredProvider(
   providerKey: string,
 ): { key: ProviderKey; settings: OAuthSettings; provider: Provider } {
   const key = providerKeys.find((one) => one === providerKey);
-  if (key === undefined || isFree(key)) throw new Fail("integration_not_found");
-  const [settings, provider] = [settingsOf(env, key), providers[key]];
-  if (settings === undefined || provider === undefined) throw new Fail("provider_not_configured");
+  const provider = key && providers[key];
+  if (key === undefined || provider?.oauth === undefined) throw new Fail("integration_not_found");
+  const settings = provider.oauth(env);
+  if (settings === undefined) throw new Fail("provider_not_configured");
   return { key, settings, provider };
-}
-
-/** A provider without OAuth: a calendar server. */
-function isFree(key: ProviderKey): boolean {
-  return providers[key] !== undefined && providers[key].oauth === undefined;
-}
-
-function settingsOf(env: Env, key: ProviderKey): OAuthSettings | undefined {
-  return providers[key]?.oauth?.(env);
 }

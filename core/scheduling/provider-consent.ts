@@ -59,7 +59,10 @@ export async function returnFromProvider(
   if (session === undefined) return signInFirst(env, `${providerKey}/return`, { code, state });
   const started = await takeState(runtime, { providerKey, state, userId: session.userId });
   const found = await authorisedAccount(runtime, { ...started, code });
-  const consentId = await keepPending(runtime, { ...found, handle: started.handle, userId: session.userId });
+  const pending: PendingAccount = { ...found, handle: started.handle, userId: session.userId };
+  const consentId = runtime.id("con_");
+  const sealed = seal(env, sealedPlace(consentId), JSON.stringify(pending));
+  await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
   return { step: "onward", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
 }
 
@@ -73,10 +76,8 @@ export async function askForConsent(
   configuredProvider(runtime.env, providerKey);
   const session = await sessionOfCookie(runtime, cookie);
   if (session === undefined) return signInFirst(runtime.env, `${providerKey}/connect`, { consentId });
-  const pending = pendingOf(runtime, session, {
-    consentId,
-    sealed: await runtime.redis.get(keys.oauthConsent(consentId)),
-  });
+  const sealed = await runtime.redis.get(keys.oauthConsent(consentId));
+  const pending = pendingOf(runtime, session, { consentId, sealed });
   const { account, handle } = pending;
   const proof = formProof(runtime.env, session, { form: FORM, about: consentId });
   const user = session.email ?? session.userId;
@@ -120,13 +121,6 @@ function address(base: string, query: Record<string, string | undefined>): strin
 }
 
 const sealedPlace = (context: string): SealedPlace => ({ purpose: "provider consent", context });
-
-async function keepPending(runtime: Runtime, pending: PendingAccount): Promise<string> {
-  const consentId = runtime.id("con_");
-  const sealed = seal(runtime.env, sealedPlace(consentId), JSON.stringify(pending));
-  await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
-  return consentId;
-}
 
 function pendingOf(
   { env }: Runtime,
