@@ -1,5 +1,4 @@
 import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
 import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -8,6 +7,7 @@ import { coalesce } from "../store/coalesce.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { allRecords } from "../store/records.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 
 /** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {
@@ -20,9 +20,10 @@ export interface BookableEvent {
 
 /** The offers of a handle at a version of its catalog: schedules and event types by slug, oldest first. */
 interface Catalog {
-  /** Creation of the handle: versions start again when a handle is erased and created again. */
-  epoch: string;
   version: string;
+  /** The version with the creation of the handle: versions start again when a handle is erased and created again. */
+  state: string;
+  bytes: number;
   schedules: StoredSchedule[];
   offers: Map<string, BookableEvent>;
 }
@@ -35,9 +36,7 @@ export interface CatalogSnapshot {
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
-const catalogsOf = perConnection(
-  () => new LRUCache<string, Catalog>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
-);
+const catalogsOf = perConnection(() => new VersionedCache<Catalog>(MAX_CACHED_BYTES));
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
 export async function readCatalogSnapshot(
@@ -52,7 +51,12 @@ export async function readCatalogSnapshot(
   );
   if (status !== "ACTIVE") return undefined;
   const [version, timesVersion] = versions.map((one) => one ?? "0") as [string, string];
-  const catalog = await catalogOf(redis, handle, { epoch: epoch ?? "", version });
+  const state = `${epoch ?? ""} ${version}`;
+  const catalog = await catalogsOf(redis).get(handle, state, async () => {
+    // The read data may be newer than the version, never older: then the next request reads it again.
+    const read = await readCatalog(redis, handle);
+    return { ...read, version, state, bytes: bytesOf(read) };
+  });
   return { catalog, timesVersion };
 }
 
@@ -72,17 +76,7 @@ export function bookableEventOf(
   return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
 }
 
-async function catalogOf(redis: Redis, handle: string, wanted: { epoch: string; version: string }): Promise<Catalog> {
-  const cache = catalogsOf(redis);
-  const known = cache.get(handle);
-  if (known?.version === wanted.version && known.epoch === wanted.epoch) return known;
-  // The read data may be newer than the version, never older: then the next request reads it again.
-  const read = { ...wanted, ...(await readCatalog(redis, handle)) };
-  cache.set(handle, read);
-  return read;
-}
-
-function bytesOf({ schedules, offers }: Catalog): number {
+function bytesOf({ schedules, offers }: Pick<Catalog, "schedules" | "offers">): number {
   const events = [...offers.values()].map(({ event }) => event);
   return 500 + 3 * JSON.stringify({ schedules, events }).length;
 }

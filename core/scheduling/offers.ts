@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { throttleTag } from "../account/face.ts";
@@ -19,6 +18,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
 import { takeToken } from "../store/throttle.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 import { type BookableEvent, type CatalogSnapshot, isPublicEvent, readCatalogSnapshot } from "./catalog.ts";
 import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 
@@ -94,19 +94,19 @@ export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>
   const window = windowOf(input);
   const { bookable, snapshot } = await findBookableEvent(runtime, input.handle, input.eventSlug);
   const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;
-  const { catalog, timesVersion } = snapshot;
   const now = runtime.now();
-  const label = [handle, catalog.epoch, catalog.version, timesVersion].join(" ");
-  const name = [handle, eventSlug, window.from, window.to, clock, except ?? ""].join(" ");
+  const state = `${snapshot.catalog.state} ${snapshot.timesVersion}`;
+  const times = await cachedTimes(runtime.redis, handle, { state, ...reachOf(slotRulesOf(bookable), window) });
   // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
   const end = windowEnd({ ...slotRulesOf(bookable), timetable: bookable.timetable, now });
-  const state = [label, Math.ceil(now / minute), end].join(" ");
-  const answers = answersOf(runtime.redis);
-  const known = answers.get(name);
-  if (known?.state === state && now < known.until) return known;
-  const answer = { state, ...(await writeSlots(runtime, bookable, { label, window, now, clock, except })) };
-  answers.set(name, answer);
-  return answer;
+  const holds = times.blocks.filter(({ hold }) => hold > now).length;
+  const name = [handle, eventSlug, window.from, window.to, clock, except ?? ""].join(" ");
+  const answerState = [state, Math.ceil(now / minute), end, holds].join(" ");
+  return answersOf(runtime.redis).get(name, answerState, async () => {
+    const request = slotRequestOf(bookable, times, { clock, now, except });
+    const answer = slotAnswerOf(runtime, bookable, { request, window });
+    return { ...answer, state: answerState, bytes: answer.body.length + 500 };
+  });
 }
 
 /** The input of the slot search: hours, rules, and booked and busy times now. */
@@ -164,47 +164,28 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return window;
 }
 
-/** An answer with the handle's state behind it, and the ms at which one of its holds expires. */
-interface CachedSlots extends SlotAnswer {
-  state: string;
-  until: number;
-}
-
-const bytesOf = ({ body }: CachedSlots): number => body.length + 500;
 const answersOf = perConnection(
-  () => new LRUCache<string, CachedSlots>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
+  () => new VersionedCache<SlotAnswer & { state: string; bytes: number }>(MAX_CACHED_BYTES),
 );
 
-/** `label` names the handle's state in the caches of this process. */
-interface SlotQuery {
-  label: string;
-  window: { from: number; to: number };
-  now: number;
-  clock: string;
-  except: string | undefined;
-}
-
-async function writeSlots(
-  { redis, env }: Runtime,
-  bookable: BookableEvent,
-  { label, window, now, clock, except }: SlotQuery,
-): Promise<SlotAnswer & { until: number }> {
-  const { handle, event } = bookable;
-  const times = await cachedTimes(redis, handle, { label, ...reachOf(slotRulesOf(bookable), window) });
-  const offering = slotRequestOf(bookable, times, { clock, now, except });
-  const offered = availableSlots(offering, { ...window, maxStarts: MAX_SLOTS + 1 });
+function slotAnswerOf(
+  { env }: Runtime,
+  { handle, event }: BookableEvent,
+  { request, window }: { request: SlotRequest; window: { from: number; to: number } },
+): SlotAnswer {
+  const { clock } = request;
+  const offered = availableSlots(request, { ...window, maxStarts: MAX_SLOTS + 1 });
   if (offered.at.length > MAX_SLOTS)
     throw invalid("/end", `is too far from start: an answer holds at most ${MAX_SLOTS} slots`);
   const duration = event.durationMinutes * minute;
   const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
   const nonces = bookingNonces(env, issuer, offered.at, duration);
   const body = slotBytes({ offered, duration, timeZone: clock, nonces });
-  const ends = times.blocks.filter(({ hold }) => hold > now).map(({ hold }) => hold);
-  return { body, etag: tagOf(bookable, { offered, clock }), until: Math.min(...ends) };
+  return { body, etag: tagOf(event, { offered, clock }) };
 }
 
 /** A digest of the answer's parts, which are a twentieth of its bytes. */
-function tagOf({ event }: BookableEvent, { offered, clock }: { offered: AvailableSlots; clock: string }): string {
+function tagOf(event: BookableEvent["event"], { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Each kind applies until the next entry.
   const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
   const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Busy } from "../engines/slots/slots.ts";
 import { chunksOf } from "../platform/chunks.ts";
@@ -9,6 +8,7 @@ import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 
 /** The time of a booking with its buffers, in ms. */
 interface BookedTime {
@@ -47,25 +47,22 @@ export function blockOf(booking: StoredBooking): { member: string; from: number;
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 32;
-const bytesOf = ({ blocks, busy }: Times): number => 500 + blocks.length * BLOCK_BYTES + busy.from.length * BUSY_BYTES;
-const timesOf = perConnection(
-  () => new LRUCache<string, Times>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
-);
+const timesOf = perConnection(() => new VersionedCache<Times & { state: string; bytes: number }>(MAX_CACHED_BYTES));
 
-/** Booked and busy times of an interval, cached in the process by version. `label` names handle and version. */
+/** Booked and busy times of an interval, cached in the process; `state` is that of the handle. */
 export async function cachedTimes(
   redis: Redis,
   handle: string,
-  asked: { label: string; from: number; to: number },
+  asked: { state: string; from: number; to: number },
 ): Promise<Times> {
   // Whole days, so that the windows of many visitors share the cache.
   const from = Math.floor(asked.from / day) * day;
   const to = Math.ceil(asked.to / day) * day;
-  const cache = timesOf(redis);
-  const name = `${asked.label} ${from} ${to}`;
-  const times = cache.get(name) ?? (await readTimes(redis, handle, { from, to }));
-  cache.set(name, times);
-  return times;
+  return timesOf(redis).get(`${handle} ${from} ${to}`, asked.state, async () => {
+    const times = await readTimes(redis, handle, { from, to });
+    const bytes = 500 + times.blocks.length * BLOCK_BYTES + times.busy.from.length * BUSY_BYTES;
+    return { ...times, state: asked.state, bytes };
+  });
 }
 
 /** Booked and busy times in [from, to). Neither blocks nor busy times overlap: of the earlier ones only the last may reach in. */
