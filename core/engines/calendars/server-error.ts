@@ -42,14 +42,15 @@ function reasonForStatus(status: number): CalendarServerReason {
 
 /** Maps the failure of a call to a calendar server to its reason. */
 export function asCalendarServerError(error: unknown): CalendarServerError {
-  if (error instanceof AnswerRefused) return errorForRefusal(error);
-  const detail = CONNECTION_FAILURES[(error as NodeJS.ErrnoException).code ?? ""];
-  return new CalendarServerError("unreachable", detail, error);
-}
-
-function errorForRefusal(error: AnswerRefused): CalendarServerError {
-  if (error.reason === "encoding") return new CalendarServerError("no_calendar_server", error.message, error);
-  return new CalendarServerError(error.reason, error.reason === "limit" ? error.message : "", error);
+  if (!(error instanceof AnswerRefused))
+    return new CalendarServerError(
+      "unreachable",
+      CONNECTION_FAILURES[(error as NodeJS.ErrnoException).code ?? ""],
+      error,
+    );
+  const { reason, message } = error;
+  if (reason === "encoding") return new CalendarServerError("no_calendar_server", message, error);
+  return new CalendarServerError(reason, reason === "limit" ? message : "", error);
 }
 
 /** Reasons of failed connections, by the error codes of Node and undici. */

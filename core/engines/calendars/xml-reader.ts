@@ -29,14 +29,16 @@ export class XmlReader implements Sink {
   bytes = 0;
   /** The open elements, below a node whose only child is the root. */
   readonly #open: Element[] = [elementOf("")];
+  readonly #takes: (element: Element) => boolean;
   readonly #decoder = new StringDecoder("utf8");
   readonly #parser: Parser;
-  readonly #waiting: Buffer[] = [];
-  #reading: Promise<void> | undefined;
+  #parsing = Promise.resolve();
   #failure: Error | undefined;
   #elements = 0;
 
-  constructor() {
+  /** `takes` is called with each complete element, and returns true for one that need not be held any longer. */
+  constructor(takes: (element: Element) => boolean = () => false) {
+    this.#takes = takes;
     this.#parser = new Parser(
       {
         onopentagname: (name) => this.#begin(name.slice(name.lastIndexOf(":") + 1)),
@@ -56,35 +58,25 @@ export class XmlReader implements Sink {
   write(part: Buffer): void {
     if (this.#failure) throw this.#failure;
     this.bytes += part.length;
-    this.#waiting.push(part);
-    this.#reading ??= this.#readOn();
+    this.#parsing = this.#parsing.then(() => this.#parse(part));
+    this.#parsing.catch((error: Error) => {
+      this.#failure = error;
+    });
   }
 
   /** The root element, once everything is parsed; undefined if the text is not XML or is incomplete. */
   async root(): Promise<Element | undefined> {
-    await this.#reading;
-    if (this.#failure) throw this.#failure;
+    await this.#parsing;
     const root = this.#open.length === 1 ? this.#current.children[0] : undefined;
     this.#parser.end();
     return root;
   }
 
-  /** Called with each complete element; returns true for one that need not be held any longer. */
-  protected takes(_element: Element): boolean {
-    return false;
-  }
-
-  async #readOn(): Promise<void> {
-    try {
-      for (let part = this.#waiting.shift(); part; part = this.#waiting.shift())
-        for (let at = 0; at < part.length; at += SLICE_BYTES) {
-          this.#parser.write(this.#decoder.write(part.subarray(at, at + SLICE_BYTES)));
-          await setImmediate();
-        }
-    } catch (error) {
-      this.#failure = error as Error;
+  async #parse(part: Buffer): Promise<void> {
+    for (let at = 0; at < part.length; at += SLICE_BYTES) {
+      this.#parser.write(this.#decoder.write(part.subarray(at, at + SLICE_BYTES)));
+      await setImmediate();
     }
-    this.#reading = undefined;
   }
 
   get #current(): Element {
@@ -103,7 +95,7 @@ export class XmlReader implements Sink {
 
   #end(): void {
     const element = this.#open.pop() as Element;
-    if (!this.takes(element)) return;
+    if (!this.#takes(element)) return;
     this.#current.children.pop();
     this.#elements -= sizeOf(element);
   }
@@ -124,8 +116,7 @@ export function every({ children }: Element, name: string): Element[] {
 
 /** The text of the first element of a name; "" if there is none. */
 export function textIn(element: Element, name: string): string {
-  const [found] = every(element, name);
-  return found?.text.trim() ?? "";
+  return every(element, name)[0]?.text.trim() ?? "";
 }
 
 /** The href in the first element of a name. */

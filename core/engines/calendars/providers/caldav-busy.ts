@@ -7,17 +7,15 @@ import { expandApart } from "../expansion.ts";
 import { addressIn, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
-import { MAX_RESOURCES, MultistatusReader, type Resource } from "./multistatus.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
 import {
-  askProperties,
-  type CaldavLogin,
-  loginOf,
+  type CalendarServer,
+  eventQuery,
+  MAX_RESOURCES,
   mustSucceed,
-  propfind,
-  type Report,
-  report,
-  XML_NAMESPACES,
+  openServer,
+  type Resource,
+  xml,
 } from "./webdav.ts";
 
 /** Objects per request, and concurrent requests. */
@@ -61,11 +59,12 @@ interface Changes {
 interface Reading {
   runtime: Runtime;
   handle: string;
-  login: CaldavLogin;
+  server: CalendarServer;
   question: BusyQuestion;
   owners: string[];
-  /** The remaining limits of the reading. */
-  left: { bytes: number; until: number };
+  budget: { bytes: number };
+  /** Real ms at which the reading is abandoned. */
+  until: number;
 }
 
 /**
@@ -77,11 +76,11 @@ export async function readCaldavBusy(
   account: ProviderAccount,
   question: BusyQuestion,
 ): Promise<BusyAnswer> {
-  const login = loginOf(account);
-  const known = await runtime.credentials.ownerAddresses(account.handle);
-  const owners = [login.username, ...known].map(addressIn);
-  const left = { bytes: MAX_READING_BYTES, until: Date.now() + READING_TIMEOUT_MS };
-  const reading: Reading = { runtime, handle: account.handle, login, question, owners, left };
+  const { handle } = account;
+  const { server, login } = openServer(runtime, account);
+  const owners = [login.username, ...(await runtime.credentials.ownerAddresses(handle))].map(addressIn);
+  const limits = { budget: { bytes: MAX_READING_BYTES }, until: Date.now() + READING_TIMEOUT_MS };
+  const reading: Reading = { runtime, handle, server, question, owners, ...limits };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
   return readChanges(reading, changes ?? (await compareEtags(reading, mark)));
@@ -99,17 +98,17 @@ async function changesSince(reading: Reading, mark: Mark): Promise<Changes | und
   const listed = new Map<string, Listed | undefined>();
   let { token } = mark;
   for (let part = 0; part < MAX_PARTS; part++) {
-    const body = `<d:sync-collection ${XML_NAMESPACES}><d:sync-token>${escapeHtml(token)}</d:sync-token><d:sync-level>1</d:sync-level><d:prop><d:getetag/></d:prop></d:sync-collection>`;
-    const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
+    const since = `<d:sync-token>${escapeHtml(token)}</d:sync-token><d:sync-level>1</d:sync-level>`;
+    const body = xml("d:sync-collection", `${since}<d:prop><d:getetag/></d:prop>`);
+    const answer = await ask(reading, body, MAX_LISTING_BYTES);
     if (isTokenInvalid(answer)) return undefined;
     mustSucceed(answer);
     const { resources, syncToken } = answer;
-    const [own, others] = splitOwn(resources, question.calendarId);
-    for (const one of others) listed.set(canonicalUrl(one.href), isGone(one) ? undefined : one);
+    for (const one of membersOf(question, resources)) listed.set(canonicalUrl(one.href), isGone(one) ? undefined : one);
     if (listed.size > MAX_RESOURCES)
       throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
-    if (own.some(({ status }) => status === 507)) continue;
+    if (resources.some((one) => one.status === 507 && isCalendar(one, question))) continue;
     const removed = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
     const there = [...listed.values()].filter((one) => one !== undefined);
     return { mark: { ...mark, token }, isWhole: false, listed: there, removed };
@@ -148,19 +147,18 @@ async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark>
 }
 
 /** The principal's calendar user addresses (RFC 6638, section 2.4.1); empty if the server has none. */
-async function addressesOf({ runtime, login, question }: Reading, principal: string | undefined): Promise<string[]> {
+async function addressesOf({ server, question }: Reading, principal: string | undefined): Promise<string[]> {
   const { href, origin } = new URL(principal ?? "", question.calendarId);
   if (principal === undefined || origin !== new URL(question.calendarId).origin) return [];
-  const asked = { address: href, properties: "<c:calendar-user-address-set/>" };
-  const { found } = await askProperties(runtime, login, asked);
+  const { found } = await server.askProperties({ address: href, properties: "<c:calendar-user-address-set/>" });
   const [set] = found ? every(found, "calendar-user-address-set") : [];
   const addresses = set ? every(set, "href").map(({ text }) => addressIn(text)) : [];
   return addresses.slice(0, MAX_ADDRESSES);
 }
 
-async function propertiesOf({ runtime, login, question }: Reading, properties: string): Promise<Element> {
+async function propertiesOf({ server, question }: Reading, properties: string): Promise<Element> {
   const wanted = `${properties}<c:calendar-timezone/><d:current-user-principal/>`;
-  return (await propfind(runtime, login, { address: question.calendarId, properties: wanted })).found;
+  return (await server.propfind({ address: question.calendarId, properties: wanted })).found;
 }
 
 /** Calendars whose server took too long for a fetch as a whole. */
@@ -185,12 +183,11 @@ async function listWhole(reading: Reading): Promise<Listed[]> {
 
 /** The objects that have events in the window, with their etags and further properties. */
 async function listObjects(reading: Reading, properties = ""): Promise<Listed[]> {
-  const { calendarId, from, to } = reading.question;
-  const range = `start="${utcTime(from)}" end="${utcTime(to)}"`;
-  const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop><d:getetag/>${properties}</d:prop><c:filter><c:comp-filter name="VCALENDAR"><c:comp-filter name="VEVENT"><c:time-range ${range}/></c:comp-filter></c:comp-filter></c:filter></c:calendar-query>`;
-  const answer = await ask(reading, { body, limit: MAX_LISTING_BYTES });
+  const { from, to } = reading.question;
+  const range = `<c:time-range start="${utcTime(from)}" end="${utcTime(to)}"/>`;
+  const answer = await ask(reading, eventQuery(`<d:getetag/>${properties}`, range), MAX_LISTING_BYTES);
   mustSucceed(answer);
-  return splitOwn(answer.resources, calendarId)[1];
+  return membersOf(reading.question, answer.resources);
 }
 
 /** Fetches and expands the listed objects in a few concurrent batches, to bound the memory. */
@@ -245,7 +242,7 @@ async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[
     return await fetchTogether(reading, listed);
   } catch (error) {
     const isTooLarge = error instanceof CalendarServerError && error.reason === "limit";
-    if (!isTooLarge || reading.left.bytes <= 0) throw error;
+    if (!isTooLarge || reading.budget.bytes <= 0) throw error;
     if (listed.length === 1) return listed.map((one) => ({ ...one, data: OVERSIZED }));
     const middle = Math.ceil(listed.length / 2);
     const first = await fetchObjects(reading, listed.slice(0, middle));
@@ -255,34 +252,33 @@ async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[
 
 async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed[]> {
   const hrefs = listed.map(({ href }) => `<d:href>${escapeHtml(href)}</d:href>`).join("");
-  const body = `<c:calendar-multiget ${XML_NAMESPACES}><d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}</c:calendar-multiget>`;
-  const answer = await ask(reading, { body, limit: MAX_BATCH_BYTES });
+  const body = xml("c:calendar-multiget", `<d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}`);
+  const answer = await ask(reading, body, MAX_BATCH_BYTES);
   mustSucceed(answer);
   // One resource per URL, with some room for a server that repeats itself.
   return answer.resources.slice(0, 2 * listed.length);
 }
 
 /** Sends a report within the remaining limits of the reading. */
-async function ask(
-  { runtime, login, question, left }: Reading,
-  { body, limit }: { body: string; limit: number },
-): Promise<Report> {
-  if (left.bytes <= 0) throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
-  const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, left.until - Date.now());
+function ask(
+  { server, question, budget, until }: Reading,
+  body: string,
+  limit: number,
+): ReturnType<CalendarServer["report"]> {
+  if (budget.bytes <= 0)
+    throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
+  const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, until - Date.now());
   if (timeoutMs <= 0) throw new CalendarServerError("timeout");
-  const reader = new MultistatusReader();
-  try {
-    return await report(runtime, login, { address: question.calendarId, body, limit, timeoutMs, reader });
-  } finally {
-    left.bytes -= reader.bytes;
-  }
+  return server.report({ address: question.calendarId, body, limit, timeoutMs, budget });
 }
 
-/** Splits the calendar's own properties from those of its objects. */
-function splitOwn(resources: Resource[], calendarId: string): [own: Resource[], others: Resource[]] {
-  const own = canonicalUrl(new URL(calendarId).pathname);
-  const isOwn = ({ href }: Resource): boolean => canonicalUrl(href) === own;
-  return [resources.filter(isOwn), resources.filter((one) => !isOwn(one))];
+/** The resources without the calendar itself. */
+function membersOf(question: BusyQuestion, resources: Resource[]): Resource[] {
+  return resources.filter((one) => !isCalendar(one, question));
+}
+
+function isCalendar({ href }: Resource, { calendarId }: BusyQuestion): boolean {
+  return canonicalUrl(href) === canonicalUrl(calendarId);
 }
 
 /** The canonical name of a URL: servers differ in escapes, origins and trailing slashes. */

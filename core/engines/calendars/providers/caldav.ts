@@ -15,18 +15,7 @@ import type {
   ProviderCalendar,
   WrittenEvent,
 } from "./provider.ts";
-import {
-  askProperties,
-  type CaldavLogin,
-  loginOf,
-  mustSucceed,
-  propfind,
-  report,
-  sendWebdav,
-  type Tools,
-  within,
-  XML_NAMESPACES,
-} from "./webdav.ts";
+import { type CaldavLogin, CalendarServer, eventQuery, mustSucceed, openServer, within } from "./webdav.ts";
 
 /** Any CalDAV server (RFC 4791). */
 export const caldav: Provider = {
@@ -35,7 +24,8 @@ export const caldav: Provider = {
     busy: readCaldavBusy,
     put: putEvent,
     async remove(runtime, account, { eventId }) {
-      const answer = await sendWebdav(runtime, loginOf(account), { address: eventId, method: "DELETE" });
+      const { server } = openServer(runtime, account);
+      const answer = await server.send({ address: eventId, method: "DELETE" });
       if (!isGone(answer)) mustSucceed(answer);
     },
   },
@@ -46,29 +36,46 @@ export const caldav: Provider = {
  * `AddressRefused`.
  */
 export async function login(
-  tools: Tools,
-  { serverUrl, username, password }: Omit<CaldavLogin, "home">,
+  { outbound }: Pick<Runtime, "outbound">,
+  account: Omit<CaldavLogin, "home">,
 ): Promise<CaldavLogin> {
-  const open = { serverUrl, username, password, home: serverUrl };
+  const server = new CalendarServer(outbound, account);
   try {
-    const address = await principalOf(tools, open);
-    const { found, url } = await propfind(tools, open, { address, properties: "<c:calendar-home-set/>" });
+    const address = await principalOf(server, account.serverUrl);
+    const { found, url } = await server.propfind({ address, properties: "<c:calendar-home-set/>" });
     const home = hrefIn(found, "calendar-home-set");
     if (home === undefined)
       throw new CalendarServerError("no_calendar_server", "It answered without a home of calendars.");
-    return { ...open, home: within(url, home) };
+    return { ...account, home: within(url, home) };
   } catch (error) {
     if (!(error instanceof CalendarServerError)) throw error;
     throw new Fail("caldav_login_failed", { detail: error.message }, error);
   }
 }
 
+/** The principal of a login, found at the owner's URL or at the well-known one (RFC 6764, section 5). */
+async function principalOf(server: CalendarServer, serverUrl: string): Promise<string> {
+  const statuses: number[] = [];
+  for (const address of [serverUrl, new URL("/.well-known/caldav", serverUrl).href]) {
+    const { status, found, url } = await server.askProperties({ address, properties: "<d:current-user-principal/>" });
+    // After these another URL would not help.
+    if ([401, 403, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
+    const href = found && hrefIn(found, "current-user-principal");
+    if (href !== undefined) return within(url, href);
+    statuses.push(status);
+  }
+  throw errorForStatus(statuses[0] as number);
+}
+
 /** The calendars of a login that can hold events; the first one counts as primary. */
 async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
-  const open = loginOf(account);
+  const {
+    server,
+    login: { home },
+  } = openServer(runtime, account);
   const properties =
     "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
-  const { found, url } = await propfind(runtime, open, { address: open.home, depth: 1, properties });
+  const { found, url } = await server.propfind({ address: home, depth: 1, properties });
   const calendars = every(found, "response").flatMap((response) => calendarOf(url, response));
   return calendars.map((calendar, at) => ({ ...calendar, primary: at === 0 }));
 }
@@ -77,16 +84,19 @@ async function listCalendars(runtime: Runtime, account: ProviderAccount): Promis
  * Creates the event under a fixed name, so that it is created once; an update applies only to the state that was read. If the owner's
  * program has already imported the invitation under another name, that object is updated.
  */
-async function putEvent(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent> {
-  const { calendarId, event, earlier } = asked;
-  const open = loginOf(account);
+async function putEvent(
+  runtime: Runtime,
+  account: ProviderAccount,
+  { calendarId, event, earlier }: EventWrite,
+): Promise<WrittenEvent> {
+  const { server } = openServer(runtime, account);
   const { credentialId } = account.credential;
   let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
   const { etag } = await bringTo<ObjectState>(event.sequence, earlier && { etag: earlier.etag, sequence: -1 }, {
-    write: (assumed) => putObject(runtime, open, { eventId, event, etag: assumed?.etag ?? null }),
+    write: (assumed) => putObject(server, eventId, { event, etag: assumed?.etag ?? null }),
     async read() {
-      const there = await readEvent(runtime, open, eventId);
-      if (there === undefined) eventId = (await findEvent(runtime, open, { calendarId, uid: event.uid })) ?? eventId;
+      const there = await readEvent(server, eventId);
+      if (there === undefined) eventId = (await findEvent(server, calendarId, event.uid)) ?? eventId;
       return there;
     },
     sequenceOf: ({ sequence }) => sequence,
@@ -111,14 +121,9 @@ function etagOf({ headers }: OutboundAnswer): string | null {
 }
 
 /** URL of the object with a UID anywhere in the calendar. */
-async function findEvent(
-  tools: Tools,
-  open: CaldavLogin,
-  { calendarId, uid }: { calendarId: string; uid: string },
-): Promise<string | undefined> {
-  const filter = `<c:comp-filter name="VEVENT"><c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter></c:comp-filter>`;
-  const body = `<c:calendar-query ${XML_NAMESPACES}><d:prop><d:getetag/></d:prop><c:filter><c:comp-filter name="VCALENDAR">${filter}</c:comp-filter></c:filter></c:calendar-query>`;
-  const answer = await report(tools, open, { address: calendarId, body });
+async function findEvent(server: CalendarServer, calendarId: string, uid: string): Promise<string | undefined> {
+  const match = `<c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter>`;
+  const answer = await server.report({ address: calendarId, body: eventQuery("<d:getetag/>", match) });
   mustSucceed(answer);
   const [found] = answer.resources;
   return found && within(calendarId, found.href);
@@ -126,50 +131,25 @@ async function findEvent(
 
 /** Without an etag the event must not exist yet. Undefined if another state exists. */
 async function putObject(
-  tools: Tools,
-  open: CaldavLogin,
-  { eventId, event, etag }: { eventId: string; event: CalendarEvent; etag: string | null },
+  server: CalendarServer,
+  eventId: string,
+  { event, etag }: { event: CalendarEvent; etag: string | null },
 ): Promise<ObjectState | undefined> {
   const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
   const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
-  const call = { address: eventId, method: "PUT", headers, body: calendarObject(event) };
-  const answer = await sendWebdav(tools, open, call);
+  const answer = await server.send({ address: eventId, method: "PUT", headers, body: calendarObject(event) });
   if (isConflict(answer)) return undefined;
   mustSucceed(answer);
   return { etag: etagOf(answer), sequence: event.sequence };
 }
 
 /** State of an existing event; undefined if there is none. */
-async function readEvent(tools: Tools, open: CaldavLogin, eventId: string): Promise<ObjectState | undefined> {
-  const answer = await sendWebdav(tools, open, { address: eventId, method: "GET" });
+async function readEvent(server: CalendarServer, eventId: string): Promise<ObjectState | undefined> {
+  const answer = await server.send({ address: eventId, method: "GET" });
   if (isGone(answer)) return undefined;
   mustSucceed(answer);
   const sequence = /^SEQUENCE:(\d+)/m.exec(answer.body.toString("utf8"))?.[1];
   return { etag: etagOf(answer), sequence: Number(sequence ?? 0) };
-}
-
-/** The principal of a login, found at the owner's URL or at the well-known one (RFC 6764, section 5). */
-async function principalOf(tools: Tools, open: CaldavLogin): Promise<string> {
-  const { serverUrl } = open;
-  const first = await principalAt(tools, open, serverUrl);
-  const { principal } = first.principal ? first : await principalAt(tools, open, wellKnown(serverUrl));
-  if (principal === undefined) throw errorForStatus(first.status);
-  return principal;
-}
-
-const wellKnown = (serverUrl: string): string => new URL("/.well-known/caldav", serverUrl).href;
-
-/** The principal found at one URL; throws if another URL would not help. */
-async function principalAt(
-  tools: Tools,
-  open: CaldavLogin,
-  address: string,
-): Promise<{ status: number; principal?: string }> {
-  const properties = "<d:current-user-principal/>";
-  const { status, found, url } = await askProperties(tools, open, { address, properties });
-  if ([401, 403, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
-  const href = found && hrefIn(found, "current-user-principal");
-  return href === undefined ? { status } : { status, principal: within(url, href) };
 }
 
 /** The calendar of a response, by its URL; none for other resources, and for calendars of tasks. */

@@ -1,14 +1,11 @@
 import { Buffer } from "node:buffer";
 import { Fail } from "../../../platform/errors.ts";
-import type { Sink } from "../../../platform/exchange.ts";
-import { AddressRefused, type OutboundAnswer } from "../../../platform/outbound.ts";
+import { AnswerRefused, type Sink } from "../../../platform/exchange.ts";
+import { AddressRefused, type Outbound, type OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { asCalendarServerError, CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, textIn, XmlReader } from "../xml-reader.ts";
-import { MultistatusReader, type Resource } from "./multistatus.ts";
 import type { ProviderAccount } from "./provider.ts";
-
-export type Tools = Pick<Runtime, "outbound">;
 
 /** Credentials for a calendar server; `home` is the URL of its calendars. */
 export interface CaldavLogin {
@@ -30,22 +27,8 @@ const IDLE_TIMEOUT_MS = 4_000;
 const ONE_RESOURCE: AnswerLimits = { limit: 65_536, timeoutMs: 10_000 };
 const MANY_RESOURCES: AnswerLimits = { limit: 1_048_576, timeoutMs: 20_000 };
 const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, timeoutMs: 20_000 };
-
-/** XML namespaces of the requests. */
-export const XML_NAMESPACES =
-  'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
-
-/** The stored credentials of an account. */
-export function loginOf({ secret }: ProviderAccount): CaldavLogin {
-  return JSON.parse(secret ?? "{}") as CaldavLogin;
-}
-
-/** The response to a PROPFIND; `found` is undefined unless it is a multistatus (RFC 4918, section 13). */
-interface PropertyAnswer {
-  status: number;
-  url: string;
-  found: Element | undefined;
-}
+/** Resources of one report: a person's calendar of a year has some thousand events. */
+export const MAX_RESOURCES = 20_000;
 
 /** Properties of a resource, and with depth 1 (default 0) of its direct members. */
 interface PropertyQuestion {
@@ -54,57 +37,21 @@ interface PropertyQuestion {
   depth?: 0 | 1;
 }
 
-/** Requests properties; returns any response. */
-export async function askProperties(
-  tools: Tools,
-  open: CaldavLogin,
-  { address, properties, depth = 0 }: PropertyQuestion,
-): Promise<PropertyAnswer> {
-  const limits = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
-  const reader = new XmlReader();
-  const body = `<d:propfind ${XML_NAMESPACES}><d:prop>${properties}</d:prop></d:propfind>`;
-  const request = { address, method: "PROPFIND", headers: xml(depth), body, ...limits, reader };
-  const { status, url } = await sendWebdav(tools, open, request);
-  return { status, url, found: status === 207 ? await multistatusIn(reader) : undefined };
-}
-
-/** The same, but throws unless it succeeds: `caldav_login_failed` for refused credentials, else a `CalendarServerError`. */
-export async function propfind(
-  tools: Tools,
-  open: CaldavLogin,
-  asked: PropertyQuestion,
-): Promise<{ found: Element; url: string }> {
-  const { status, found, url } = await askProperties(tools, open, asked);
-  mustSucceed({ status });
-  if (found === undefined) throw notMultistatus(status);
-  return { found, url };
-}
-
-/** The root of a multistatus; undefined for anything else. */
-async function multistatusIn(reader: XmlReader): Promise<Element | undefined> {
-  const root = await withReason(reader.root());
-  return root?.name === "multistatus" ? root : undefined;
+/** One resource of a multistatus (RFC 4918, section 13). */
+export interface Resource {
+  href: string;
+  /** Status of the resource; 200 if only its properties have one. */
+  status: number;
+  etag: string;
+  /** The calendar object, if it was requested and exists. */
+  data: string;
 }
 
 /** The resources of a report, and its sync token ("" if there is none). */
-export interface Report {
+interface Report {
   status: number;
   resources: Resource[];
   syncToken: string;
-}
-
-/** A report on a calendar (RFC 3253, section 3.6) with its status; successful ones have resources. */
-export async function report(
-  tools: Tools,
-  open: CaldavLogin,
-  asked: { address: string; body: string; reader?: MultistatusReader } & Partial<AnswerLimits>,
-): Promise<Report> {
-  const { reader = new MultistatusReader() } = asked;
-  const { status } = await sendWebdav(tools, open, { ...asked, method: "REPORT", headers: xml(1), reader });
-  if (status !== 207) return { status, resources: [], syncToken: "" };
-  const root = await multistatusIn(reader);
-  if (root === undefined) throw notMultistatus(status);
-  return { status, resources: reader.resources, syncToken: textIn(root, "sync-token") };
 }
 
 interface DavCall extends Partial<AnswerLimits> {
@@ -112,30 +59,99 @@ interface DavCall extends Partial<AnswerLimits> {
   method: string;
   headers?: Record<string, string>;
   body?: string;
+  /** Receives a multistatus; other bodies are not read then. */
   reader?: Sink;
 }
 
-/** One request with the credentials, which never leave the owner's server. `reader` receives a multistatus; other bodies are not read. */
-export function sendWebdav(
-  { outbound }: Tools,
-  { serverUrl, username, password }: CaldavLogin,
-  asked: DavCall,
-): Promise<OutboundAnswer> {
-  const { address, reader, ...call } = asked;
-  const url = within(serverUrl, address);
-  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
-  const headers = { ...asked.headers, authorization };
-  const into = reader && { into: (status: number) => (status === 207 ? reader : undefined) };
-  return withReason(
-    outbound.request(url, {
-      ...DEFAULT_LIMITS,
-      ...call,
-      ...into,
-      headers,
-      redirects: 3,
-      idleTimeoutMs: IDLE_TIMEOUT_MS,
-    }),
-  );
+/** A calendar server with the owner's credentials, which never leave it. */
+export class CalendarServer {
+  readonly #outbound: Outbound;
+  readonly #login: Omit<CaldavLogin, "home">;
+
+  constructor(outbound: Outbound, login: Omit<CaldavLogin, "home">) {
+    this.#outbound = outbound;
+    this.#login = login;
+  }
+
+  /** Sends one request; returns any response. */
+  send({ address, reader, ...call }: DavCall): Promise<OutboundAnswer> {
+    const { serverUrl, username, password } = this.#login;
+    const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
+    const into = reader && { into: (status: number) => (status === 207 ? reader : undefined) };
+    const request = { ...DEFAULT_LIMITS, ...call, ...into, headers: { ...call.headers, authorization } };
+    const rules = { redirects: 3, idleTimeoutMs: IDLE_TIMEOUT_MS };
+    return withReason(this.#outbound.request(within(serverUrl, address), { ...request, ...rules }));
+  }
+
+  /** Requests properties; returns any response. `found` is undefined unless it is a multistatus. */
+  async askProperties({
+    address,
+    properties,
+    depth = 0,
+  }: PropertyQuestion): Promise<{ status: number; url: string; found: Element | undefined }> {
+    const limits = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
+    const reader = new XmlReader();
+    const body = xml("d:propfind", `<d:prop>${properties}</d:prop>`);
+    const { status, url } = await this.send({ address, method: "PROPFIND", ...headed(depth), body, ...limits, reader });
+    return { status, url, found: status === 207 ? await multistatusIn(reader) : undefined };
+  }
+
+  /** The same, but throws unless it succeeds: `caldav_login_failed` for refused credentials, else a `CalendarServerError`. */
+  async propfind(asked: PropertyQuestion): Promise<{ found: Element; url: string }> {
+    const { status, found, url } = await this.askProperties(asked);
+    mustSucceed({ status });
+    if (found === undefined) throw notMultistatus(status);
+    return { found, url };
+  }
+
+  /**
+   * A report on a calendar (RFC 3253, section 3.6) with its status; successful ones have resources. The bytes of the response are taken
+   * from the budget.
+   */
+  async report({
+    budget,
+    ...asked
+  }: { address: string; body: string; budget?: { bytes: number } } & Partial<AnswerLimits>): Promise<Report> {
+    const resources: Resource[] = [];
+    const reader = new XmlReader((element) => element.name === "response" && addResource(resources, element));
+    try {
+      const { status } = await this.send({ ...asked, method: "REPORT", ...headed(1), reader });
+      if (status !== 207) return { status, resources, syncToken: "" };
+      const root = await multistatusIn(reader);
+      if (root === undefined) throw notMultistatus(status);
+      return { status, resources, syncToken: textIn(root, "sync-token") };
+    } finally {
+      if (budget) budget.bytes -= reader.bytes;
+    }
+  }
+}
+
+/** The server of a connected account, and its stored credentials. */
+export function openServer(
+  { outbound }: Runtime,
+  { secret }: ProviderAccount,
+): { server: CalendarServer; login: CaldavLogin } {
+  const login = JSON.parse(secret ?? "{}") as CaldavLogin;
+  return { server: new CalendarServer(outbound, login), login };
+}
+
+function addResource(resources: Resource[], response: Element): true {
+  const own = (name: string): string => response.children.find((child) => child.name === name)?.text.trim() ?? "";
+  const found = resources.push({
+    href: own("href"),
+    status: Number(/ (\d{3})/.exec(own("status"))?.[1] ?? 200),
+    etag: textIn(response, "getetag"),
+    data: textIn(response, "calendar-data"),
+  });
+  if (found > MAX_RESOURCES)
+    throw new AnswerRefused("limit", `The answer tells of more than ${MAX_RESOURCES} resources.`);
+  return true;
+}
+
+/** The root of a multistatus; undefined for anything else. */
+async function multistatusIn(reader: XmlReader): Promise<Element | undefined> {
+  const root = await withReason(reader.root());
+  return root?.name === "multistatus" ? root : undefined;
 }
 
 /** Maps the error of a failed call to its reason; a refused address keeps its own error. */
@@ -147,9 +163,22 @@ async function withReason<T>(calling: Promise<T>): Promise<T> {
   }
 }
 
+/** The XML of a request. */
+export function xml(name: string, content: string): string {
+  const namespaces = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav" xmlns:s="http://calendarserver.org/ns/"';
+  return `<${name} ${namespaces}>${content}</${name}>`;
+}
+
+/** A query for properties of the events that match a filter (RFC 4791, section 7.8). */
+export function eventQuery(properties: string, filter: string): string {
+  const events = `<c:comp-filter name="VEVENT">${filter}</c:comp-filter>`;
+  const calendar = `<c:filter><c:comp-filter name="VCALENDAR">${events}</c:comp-filter></c:filter>`;
+  return xml("c:calendar-query", `<d:prop>${properties}</d:prop>${calendar}`);
+}
+
 /** Headers of a request with XML. */
-function xml(depth: 0 | 1): Record<string, string> {
-  return { depth: String(depth), "content-type": "application/xml; charset=utf-8" };
+function headed(depth: 0 | 1): { headers: Record<string, string> } {
+  return { headers: { depth: String(depth), "content-type": "application/xml; charset=utf-8" } };
 }
 
 /** Throws `caldav_login_failed` for refused credentials, and a `CalendarServerError` for any other unsuccessful status. */
