@@ -1,6 +1,5 @@
 import { Buffer } from "node:buffer";
 import { type Cipher, createCipheriv, createHmac } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import { derive, type Keys, roots, sameText } from "../../platform/sealing.ts";
 
 /** What a nonce binds besides the start and end of its slot. */
@@ -12,12 +11,12 @@ interface Issuer {
 
 /** Bytes of a tag (120 bits, so that tags are whole groups of base64), and its length in characters. */
 const TAG_BYTES = 15;
-export const nonceLetters = 20;
+export const TAG_LENGTH = 20;
 
-/** Nonces of many slots: each is the prefix with the next `nonceLetters` characters of the tags, which are ASCII. */
+/** Nonces of many slots: each is the prefix with the next `TAG_LENGTH` characters of the tags. */
 export interface Nonces {
   prefix: string;
-  tags: Uint8Array;
+  tags: string;
 }
 
 /**
@@ -26,8 +25,7 @@ export interface Nonces {
  * longer than the rest of the response: 2 µs instead of 0.05.
  */
 export function bookingNonces(env: Keys, issuer: Issuer, starts: readonly number[], duration: number): Nonces {
-  const tags = tagsOf(env.SECRET_KEY, issuer, starts, duration);
-  return { prefix: `v1.${issuer.revision.toString(36)}.`, tags: Buffer.from(tags, "latin1") };
+  return { prefix: `v1.${issuer.revision.toString(36)}.`, tags: tagsOf(env.SECRET_KEY, issuer, starts, duration) };
 }
 
 /**
@@ -50,39 +48,18 @@ export function checkNonce(
 }
 
 function tagsOf(root: string, issuer: Issuer, starts: readonly number[], duration: number): string {
-  const blocks = Buffer.allocUnsafe(starts.length * 16);
-  const slots = viewOf(blocks);
-  for (let at = 0; at < starts.length; at++) {
-    const start = starts[at] as number;
-    slots.setFloat64(at * 16, start);
-    slots.setFloat64(at * 16 + 8, start + duration);
+  const blocks = Buffer.alloc(starts.length * 16);
+  for (const [at, start] of starts.entries()) {
+    blocks.writeDoubleBE(start, at * 16);
+    blocks.writeDoubleBE(start + duration, at * 16 + 8);
   }
-  return compactTags(cipherOf(root, issuer).update(blocks)).toString("base64url");
+  const outputs = cipherOf(root, issuer).update(blocks);
+  for (let at = 1; at < starts.length; at++) outputs.copyWithin(at * TAG_BYTES, at * 16, at * 16 + TAG_BYTES);
+  return outputs.toString("base64url", 0, starts.length * TAG_BYTES);
 }
-
-/** Compacts blocks of 16 bytes to tags in place, word by word. */
-function compactTags(outputs: Buffer): Buffer {
-  const words = viewOf(outputs);
-  for (let from = 0, to = 0; from < outputs.length; from += 16, to += TAG_BYTES)
-    for (let at = 0; at < 16; at += 4) words.setUint32(to + at, words.getUint32(from + at));
-  return outputs.subarray(0, (outputs.length / 16) * TAG_BYTES);
-}
-
-function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, length);
-}
-
-/** Cached ciphers. In this mode a cipher keeps no state between blocks, so it can be reused. */
-const ciphers = new LRUCache<string, Cipher>({ max: 1000 });
 
 function cipherOf(root: string, { handle, eventTypeId, revision }: Issuer): Cipher {
   const about = `${handle} ${eventTypeId} ${revision}`;
-  const name = `${root} ${about}`;
-  const cipher = ciphers.get(name) ?? createCipheriv("aes-128-ecb", keyOf(root, about), null).setAutoPadding(false);
-  ciphers.set(name, cipher);
-  return cipher;
-}
-
-function keyOf(root: string, about: string): Buffer {
-  return createHmac("sha256", derive(root, "booking nonce")).update(about).digest().subarray(0, 16);
+  const key = createHmac("sha256", derive(root, "booking nonce")).update(about).digest().subarray(0, 16);
+  return createCipheriv("aes-128-ecb", key, null).setAutoPadding(false);
 }
