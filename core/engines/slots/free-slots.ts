@@ -36,8 +36,10 @@ export interface SlotRequest {
   now: number;
 }
 
-/** Slots by their starts in ms, and for each the open interval in which it starts. */
-export interface AvailableSlots extends Starts {
+/** Slots by their starts in ms, and for each the index of the open interval in which it starts. */
+export interface AvailableSlots {
+  at: number[];
+  open: number[];
   stretches: OpenInterval[];
 }
 
@@ -60,20 +62,58 @@ interface SearchWindow {
   maxStarts?: number;
 }
 
-/** Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. */
+/**
+ * Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. The grid begins again with each open
+ * interval and after each block, in the local time of `clock`; the window only filters.
+ */
 export function availableSlots(offering: SlotRequest, window: SearchWindow): AvailableSlots {
-  const bounds = boundsOf(offering, window);
-  if (bounds.from >= bounds.to) return { at: [], open: [], stretches: [] };
-  const stretches = bookableTimes(offering, bounds);
-  const clock = zoneOver(offering.clock, bounds.from - 2 * day, bounds.to);
-  const within = { ...bounds, maxStarts: window.maxStarts };
-  return { ...findStarts(stretches, offering.busy, { ...offering.rules, clock }, within), stretches };
+  const { from, to } = boundsOf(offering, window);
+  const found: AvailableSlots = { at: [], open: [], stretches: from < to ? bookableTimes(offering, { from, to }) : [] };
+  const { interval } = offering.rules;
+  const clock = zoneOver(offering.clock, from - 2 * day, to);
+  for (const { index, free, last } of startRanges(found.stretches, offering, to)) {
+    if (last < from) continue;
+    const first = aligned(free, anchorOf(interval), clock);
+    const skipped = Math.max(0, Math.ceil((from - first) / interval));
+    for (let at = first + skipped * interval; at <= last; at += interval) {
+      if (found.at.length === window.maxStarts) return found;
+      found.at.push(at);
+      found.open.push(index);
+    }
+  }
+  return found;
 }
 
-/** True if a slot that starts here could be booked, apart from the grid. */
+/** The free times of the open intervals before `to`, in one pass over them and the blocks: each with its interval and its last start. */
+function* startRanges(
+  open: OpenInterval[],
+  { busy, rules }: SlotRequest,
+  to: number,
+): Generator<{ index: number; free: number; last: number }> {
+  let block = 0;
+  for (const [index, stretch] of open.entries()) {
+    if (stretch.from >= to) return;
+    let free = stretch.from;
+    while (free < stretch.to) {
+      while (block < busy.to.length && (busy.to[block] as number) + rules.before <= free) block++;
+      const blocked = (busy.from[block] ?? Number.POSITIVE_INFINITY) - rules.after;
+      const end = Math.min(stretch.latestEnd, blocked);
+      if (blocked > free) yield { index, free, last: Math.min(stretch.to - 1, end - rules.duration, to - 1) };
+      if (blocked >= stretch.to) break;
+      free = (busy.to[block] as number) + rules.before;
+    }
+  }
+}
+
+/** True if a slot that starts here could be booked, apart from the grid: it is in open time and clear of the busy blocks. */
 export function isBookable(offering: SlotRequest, start: number): boolean {
+  const { busy, rules } = offering;
   const bounds = boundsOf(offering, { from: start, to: start + 1 });
-  return bounds.from < bounds.to && isFree(bookableTimes(offering, bounds), offering.busy, offering.rules, start);
+  const open = bounds.from < bounds.to ? bookableTimes(offering, bounds) : [];
+  const stretch = open.find(({ from, to }) => from <= start && start < to);
+  if (stretch === undefined || start + rules.duration > stretch.latestEnd) return false;
+  const [from, to] = [start - rules.before, start + rules.duration + rules.after];
+  return !busy.from.some((begins, at) => begins < to && (busy.to[at] as number) > from);
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
@@ -117,60 +157,6 @@ function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {
   return new Set([...counts].filter(([, count]) => count >= perDay).map(([date]) => date));
 }
 
-/** Starts of slots in ms, and for each the index of its open interval. */
-export interface Starts {
-  at: number[];
-  open: number[];
-}
-
-/**
- * Every start of a slot in [within.from, within.to), in one pass over open intervals and busy blocks (docs/reference.md, "Slots"). The grid
- * begins again with each interval and after each block, in the local time of `clock`; `within` only filters.
- */
-function findStarts(
-  open: OpenInterval[],
-  busy: Busy,
-  rules: SlotRules & { clock: Zone },
-  within: { from: number; to: number; maxStarts?: number | undefined },
-): Starts {
-  const found: Starts = { at: [], open: [] };
-  const { maxStarts = Number.POSITIVE_INFINITY } = within;
-  const anchor = anchorOf(rules.interval);
-  let block = 0;
-  for (let index = 0; index < open.length; index++) {
-    const stretch = open[index] as OpenInterval;
-    if (stretch.from >= within.to || found.at.length >= maxStarts) break;
-    if (stretch.to <= within.from) continue;
-    let free = stretch.from;
-    while (free < stretch.to) {
-      while (block < busy.to.length && (busy.to[block] as number) + rules.before <= free) block++;
-      const blocked = block < busy.from.length ? (busy.from[block] as number) - rules.after : Number.POSITIVE_INFINITY;
-      if (blocked > free) {
-        const last = Math.min(stretch.to - 1, Math.min(stretch.latestEnd, blocked) - rules.duration, within.to - 1);
-        if (last >= within.from)
-          step(found, index, {
-            from: aligned(free, anchor, rules.clock),
-            last,
-            earliest: within.from,
-            interval: rules.interval,
-            maxStarts,
-          });
-      }
-      if (blocked >= stretch.to) break;
-      free = (busy.to[block] as number) + rules.before;
-    }
-  }
-  return found;
-}
-
-/** True if a slot that starts here is in open time and clear of the busy blocks, apart from the grid. */
-export function isFree(open: OpenInterval[], busy: Busy, rules: SlotRules, start: number): boolean {
-  const stretch = open.find(({ from, to }) => from <= start && start < to);
-  if (stretch === undefined || start + rules.duration > stretch.latestEnd) return false;
-  const [from, to] = [start - rules.before, start + rules.duration + rules.after];
-  return !busy.from.some((begins, at) => begins < to && (busy.to[at] as number) > from);
-}
-
 /** Two sorted lists of blocks as one. */
 export function joinBusy(one: Busy, other: Busy): Busy {
   if (one.from.length === 0 || other.from.length === 0) return one.from.length === 0 ? other : one;
@@ -200,18 +186,5 @@ function aligned(from: number, anchor: number, clock: Zone): number {
     const change = next === at ? Number.POSITIVE_INFINITY : clock.changeAfter(at);
     if (next < change) return next;
     at = change;
-  }
-}
-
-function step(
-  found: Starts,
-  index: number,
-  run: { from: number; last: number; earliest: number; interval: number; maxStarts: number },
-): void {
-  const skipped = Math.max(0, Math.ceil((run.earliest - run.from) / run.interval));
-  for (let at = run.from + skipped * run.interval; at <= run.last; at += run.interval) {
-    if (found.at.length === run.maxStarts) return;
-    found.at.push(at);
-    found.open.push(index);
   }
 }
