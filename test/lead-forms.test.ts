@@ -2,9 +2,14 @@ import { Buffer } from "node:buffer";
 import { Parser } from "htmlparser2";
 import t from "tap";
 import { setHandleActive } from "../core/account/handles.ts";
-import { leadFields } from "../core/assistant/lead-fields.ts";
-import { formHtml, leadForm, MAX_FORM_BYTES, safeForm } from "../core/assistant/lead-form-html.ts";
-import { storeLeadSection } from "../core/assistant/lead-forms.ts";
+import {
+  formHtml,
+  leadFields,
+  leadForm,
+  MAX_FORM_BYTES,
+  safeForm,
+  storeLeadForm,
+} from "../core/assistant/lead-form.ts";
 import { keys } from "../core/store/keys.ts";
 import { section } from "../fixtures/chat/examples.ts";
 import { hostileHtml, hostileMarkdown } from "../fixtures/chat/hostile.ts";
@@ -22,7 +27,9 @@ async function furnished(t: Parameters<typeof startService>[0], env: Record<stri
     .post("/v2/handles/acme/pages")
     .send({ pageSlug: "kitchens", title: "Kitchens", content: "<p>x</p>", status: "PUBLISHED" })
     .expect(201);
-  await storeLeadSection(service.runtime, { handle: "acme", pageSlug: "kitchens", section, language: "de" });
+  const { sectionId, fields, submitLabel } = section;
+  const place = { handle: "acme", pageSlug: "kitchens", sectionId };
+  await storeLeadForm(service.runtime, place, { fields, submitLabel, language: "de" });
   return service;
 }
 

@@ -1,11 +1,11 @@
 import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
-import type { Turn, Unit } from "../engines/answers/answers.ts";
+import type { Unit } from "../engines/answers/answers.ts";
 import { readRun } from "../engines/relay/relay.ts";
 import type { ModelTool, RunPublisher, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
-import { leadSectionFor } from "./lead-sections.ts";
+import { leadSectionFor } from "./lead-section.ts";
 import { type AnswerRequest, interrupted } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
 
@@ -29,7 +29,7 @@ export async function answerRun(
     const run = await readRun(runtime.redis, runId);
     if (run === undefined) return await writer.end("failed");
     await withSignal([writer.signal, attempt.signal], (signal) =>
-      compose(runtime, asking(run), { output, signal, runId }),
+      compose(runtime, JSON.parse(run.request!), { output, signal, runId }),
     );
     await writer.end("done");
   } catch (error) {
@@ -43,19 +43,6 @@ export async function answerRun(
     await writer.end("failed");
     runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   }
-}
-
-function asking(run: Record<string, string>): AnswerRequest {
-  const { handle = "", pageSlug = "", chatId = "", question = "", history = "[]" } = run;
-  return {
-    handle,
-    pageSlug,
-    chatId,
-    question,
-    history: JSON.parse(history) as Turn[],
-    sectionShown: run.sectionShown === "1",
-    isWhole: run.isWhole === "1",
-  };
 }
 
 /** The chunks of one answer, in the documented order. */

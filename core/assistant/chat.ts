@@ -13,7 +13,7 @@ import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { forgetLeadSection } from "./lead-sections.ts";
+import { forgetLeadSection } from "./lead-section.ts";
 import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./messages.ts";
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
@@ -85,12 +85,7 @@ async function startRun(
   resumable: boolean,
 ): Promise<{ runId: string; follower: RunSubscription }> {
   const runId = runtime.id("run_");
-  await createRun(runtime.redis, runId, {
-    ...request,
-    history: JSON.stringify(request.history),
-    sectionShown: request.sectionShown ? "1" : "0",
-    isWhole: request.isWhole ? "1" : "0",
-  });
+  await createRun(runtime.redis, runId, { request: JSON.stringify(request) });
   const follower = runtime.relay.follow(runId, { resumable });
   await runtime.queues.later(job("assistant.answer", runId, { runId }));
   return { runId, follower };

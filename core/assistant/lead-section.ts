@@ -2,8 +2,13 @@ import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.t
 import { type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, type Wish } from "../engines/answers/answers.ts";
 import { clip, fold, oneLine } from "../platform/characters.ts";
+import { sha256 } from "../platform/digest.ts";
 import { membersOf } from "../platform/json.ts";
-import { leadForm } from "./lead-form-html.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { leadForm, storeLeadForm } from "./lead-form.ts";
+import type { AnswerRequest } from "./messages.ts";
+import { proposalPrompt } from "./prompt.ts";
 
 /** The input of a lead section. */
 export interface LeadMaterial {
@@ -25,6 +30,12 @@ export interface LeadMaterial {
 }
 
 type View = LeadSection["dynamicView"];
+type ChatPlace = Pick<AnswerRequest, "handle" | "pageSlug" | "chatId">;
+
+/** Seconds for which a chat remembers that it has shown its section. */
+const SHOWN_TTL_SECONDS = 86_400;
+/** Ms within which a model must propose a section; otherwise the standard one is shown. */
+const PROPOSAL_TIMEOUT_MS = 6000;
 
 /** UTF-16 units of one line of the section. */
 const LINE = 80;
@@ -57,15 +68,52 @@ const MARKUP =
 const SENSITIVE =
   /\b(?:pass ?words?|passcodes?|passwort\w*|kennwort\w*|mots? de passe|contrasenas?|wachtwoord\w*|senhas?|pins?|tans?|credit ?cards?|card numbers?|kreditkarte\w*|carte (?:bancaire|bleue|de credit)|tarjetas?|cvv|cvc|iban|bank accounts?|account numbers?|kontonummer\w*|ssn|social security|sozialversicherung\w*|passports?|reisepass\w*|ausweis\w*|tax ids?|steuer ?id|api keys?|tokens?|secrets?|birth ?dates?|date of birth|geburtsdatum|mother s maiden|driver s licen[cs]e|one time codes?|verification codes?|otp)\b/;
 
+/** The lead section, once per chat, for visitors who want contact, a quote, a demo, an individual price or a purchase. */
+export async function leadSectionFor(
+  runtime: Runtime,
+  asked: AnswerRequest,
+  { signal, ...shown }: Omit<LeadMaterial, "sectionId" | "pageSlug" | "question"> & { signal: AbortSignal },
+): Promise<LeadSection | undefined> {
+  if (asked.sectionShown || !(await isFirst(runtime, asked))) return undefined;
+  const { handle, pageSlug, question } = asked;
+  const material = { ...shown, sectionId: runtime.id("sec_"), pageSlug, question };
+  const section = composeLeadSection({ ...material, proposal: await propose(runtime, material, signal) });
+  const { sectionId, fields, submitLabel } = section;
+  await storeLeadForm(runtime, { handle, pageSlug, sectionId }, { fields, submitLabel, language: shown.language });
+  return section;
+}
+
+/** Lets a chat show its section again: the visitor asks for the answer again that may have had it. */
+export async function forgetLeadSection({ redis }: Runtime, chat: ChatPlace): Promise<void> {
+  await redis.del(sectionKey(chat));
+}
+
+async function isFirst({ redis }: Runtime, chat: ChatPlace): Promise<boolean> {
+  return (await redis.set(sectionKey(chat), "1", "EX", SHOWN_TTL_SECONDS, "NX")) === "OK";
+}
+
+function sectionKey({ handle, pageSlug, chatId }: ChatPlace): string {
+  return keys.chatSection(handle, pageSlug, sha256(chatId).toString("base64url"));
+}
+
+/** A model's unchecked proposal; undefined if it fails, since there is a standard section. */
+async function propose({ model }: Runtime, material: LeadMaterial, signal: AbortSignal): Promise<unknown> {
+  if (model.writer === undefined) return undefined;
+  const { messages, schema } = proposalPrompt(material);
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(PROPOSAL_TIMEOUT_MS)]);
+  return model.writer.propose(messages, schema, limited).catch(() => undefined);
+}
+
 /** The output of the tool `renderLeadQualificationSection`, within its documented limits. */
 export function composeLeadSection(material: LeadMaterial): LeadSection {
   const { wish: intent = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
   const proposed = membersOf(material.proposal);
   const check = new Check(material);
-  const parts = { intent, phrases, proposed, check };
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
-  const { fields, html } = leadForm(formFields(parts), submitLabel);
+  const standard = STANDARD_FIELDS[intent].map((key) => ({ key, label: phrases.fields[key] }));
+  const generated = list(proposed.fields).flatMap((field) => check.field(field));
+  const { fields, html } = leadForm([...standard, ...generated], submitLabel);
   return {
     sectionId: material.sectionId,
     collapsedTitle: check.line(proposed.collapsedTitle, phrases.title[intent]),
@@ -75,28 +123,14 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
     submitLabel,
     // Always the service's own text: no model decides what the visitor is told about sent data.
     contextDisclosure: phrases.disclosure,
-    dynamicView: view(material, parts),
+    dynamicView: view(material, membersOf(proposed.dynamicView), check),
     leadContext: leadContext(material),
   };
 }
 
-/** The material of a section's parts. */
-interface SectionParts {
-  intent: Wish;
-  phrases: Words["leadSection"];
-  proposed: Record<string, unknown>;
-  check: Check;
-}
-
-function formFields({ intent, phrases, proposed, check }: SectionParts): unknown[] {
-  const { fields } = phrases;
-  const native = STANDARD_FIELDS[intent].map((key) => ({ key, label: fields[key], required: key === "email" }));
-  return [...native, ...list(proposed.fields).flatMap((field) => check.field(field))];
-}
-
-function view(material: LeadMaterial, parts: SectionParts): View {
-  const { intent, phrases, check } = parts;
-  const proposed = membersOf(parts.proposed.dynamicView);
+function view(material: LeadMaterial, proposed: Record<string, unknown>, check: Check): View {
+  const { wish: intent = "contact" } = material;
+  const phrases = wordsOf(material.language).leadSection;
   const path = membersOf(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
   return {
@@ -107,20 +141,21 @@ function view(material: LeadMaterial, parts: SectionParts): View {
       body: check.sentence(path.body, phrases.path.body),
     },
     momentumSteps: check.steps(proposed.momentumSteps, phrases.steps),
-    fitSignals: check.lines(proposed.fitSignals, SIGNALS, standardSignals(material, parts)),
+    fitSignals: check.lines(proposed.fitSignals, SIGNALS, standardSignals(material, check)),
     questionChips: check.lines(proposed.questionChips, CHIPS, standardChips(material, check)),
     visualAccent: accent ?? STANDARD_ACCENT[intent],
   };
 }
 
 /** Facts that the visitor can check: their question and the sources of its answer. */
-function standardSignals({ question, evidenceTitles }: LeadMaterial, { phrases, check }: SectionParts): string[] {
+function standardSignals({ question, evidenceTitles, language }: LeadMaterial, check: Check): string[] {
+  const { signals } = wordsOf(language).leadSection;
   const asked = check.clean(question, LINE);
   const titles = check.clean(evidenceTitles.slice(0, 3).join(", "), LINE);
   return [
-    asked === "" ? phrases.signals.goesAlong : phrases.signals.question.replace("{question}", () => asked),
-    ...(titles === "" ? [] : [phrases.signals.titles.replace("{titles}", () => titles)]),
-    phrases.signals.form,
+    asked === "" ? signals.goesAlong : signals.question.replace("{question}", () => asked),
+    ...(titles === "" ? [] : [signals.titles.replace("{titles}", () => titles)]),
+    signals.form,
   ];
 }
 

@@ -4,7 +4,6 @@ import { array, object, oneOf, optional, string } from "../../schemas/schema.ts"
 import { nameOf, type Passage, passagesFor, type Question, type Turn } from "../engines/answers/answers.ts";
 import { clip, visibleCharacters } from "../platform/characters.ts";
 import type { ModelMessage } from "../platform/runtime.ts";
-import type { LeadMaterial } from "./lead-section.ts";
 import type { PublicLibrary } from "./public-library.ts";
 
 /**
@@ -143,7 +142,7 @@ const proposalSchema = object({
 });
 
 /** The messages and the JSON schema for a model that proposes a lead section; its result is checked part by part. */
-export function proposalPrompt({ question, answer, language }: LeadMaterial): {
+export function proposalPrompt({ question, answer, language }: Record<"question" | "answer" | "language", string>): {
   messages: ModelMessage[];
   schema: object;
 } {
