@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Job, JobType, Queue } from "bullmq";
 import type { Redis } from "ioredis";
+import { queueNames } from "../../schemas/jobs.ts";
 import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { disconnectAll } from "../scheduling/face.ts";
 import { keys, OUTBOX_SHARDS } from "../store/keys.ts";
-import { removeJobs } from "./handle-jobs.ts";
 import { removeKeys } from "./handle-keys.ts";
 
 /** Ms within which a step in progress has finished its writes. */
 const SETTLE_MS = 500;
+/** Jobs per round trip. */
+const BATCH_SIZE = 1000;
+const atRest: JobType[] = ["waiting", "delayed", "prioritized", "failed", "completed"];
 
 /**
  * Removes everything that belongs to a handle: its keys, jobs, memberships and its entries in its account. Grants of other services are
@@ -36,6 +40,38 @@ export async function eraseHandle(
   await unlink(redis, handle);
   return { handle, keys: removed + (await redis.del(keys.handle(handle))), grantsLeft };
 }
+
+/**
+ * Removes the jobs of a handle from all queues, finished ones included, and the queues' references to removed jobs. Returns the number
+ * found, including running jobs, which can't be removed.
+ */
+async function removeJobs({ queues, redis }: Runtime, handle: string): Promise<number> {
+  let found = 0;
+  for (const name of queueNames) {
+    const queue = queues.queue(name);
+    for (const state of atRest) found += await removeOfState(queue, state, handle);
+    const active: Job[] = await queue.getActive();
+    found += active.filter((job) => isOf(job, handle)).length;
+    // BullMQ's event stream contains job names; nothing reads it here.
+    await redis.xtrim(queue.toKey("events"), "MAXLEN", 0);
+  }
+  return found;
+}
+
+async function removeOfState(queue: Queue, state: JobType, handle: string): Promise<number> {
+  let removed = 0;
+  for (let from = 0; ; ) {
+    const jobs: (Job | undefined)[] = await queue.getJobs([state], from, from + BATCH_SIZE - 1, true);
+    const own = jobs.filter((job) => job !== undefined && isOf(job, handle));
+    await Promise.all(own.map((job) => queue.remove(job?.id as string)));
+    removed += own.length;
+    if (jobs.length < BATCH_SIZE) return removed;
+    // The remaining jobs have moved up by the removed ones.
+    from += jobs.length - own.length;
+  }
+}
+
+const isOf = ({ data }: Job, handle: string): boolean => data?.handle === handle;
 
 /** Removes the handle from the fair queues and from the sweeper's list. */
 async function leaveQueues(redis: Redis, handle: string): Promise<number> {

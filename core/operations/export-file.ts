@@ -1,18 +1,66 @@
 import { Buffer } from "node:buffer";
 import { createReadStream } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
+import * as s from "../../schemas/schema.ts";
 import { invalid } from "../platform/errors.ts";
 import { isOfHandle } from "../store/keys.ts";
 import { carriage, kindOf } from "./carriage.ts";
-import {
-  EXPORT_VERSION,
-  type ExportEnd,
-  type ExportedKey,
-  type ExportHeader,
-  endLine,
-  headerLine,
-  keyLine,
-} from "./export-format.ts";
+
+/** Version of the format of the lines. */
+export const EXPORT_VERSION = 2;
+
+/** Ids become parts of keys. */
+const id = s.string({ pattern: "^[^\\s{}]{1,255}$" });
+
+/** The first line: the handle, and the data from outside its keys that an import needs. */
+const headerLine = s.object({
+  format: s.oneOf("handle-export"),
+  version: { const: EXPORT_VERSION } as s.Schema<number>,
+  handle: s.handle,
+  account: id,
+  exportedAt: s.string({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" }),
+  // The base URL of the installation, with which the handle's own URLs in its content begin.
+  baseUrl: s.string(),
+  // Its public domain; null or, in earlier files, absent without one.
+  publicDomain: s.optional(s.nullable(s.string())),
+  entitlements: s.array(s.string()),
+  members: s.array(s.object({ userId: id, role: s.string(), email: s.nullable(s.string()) })),
+  domains: s.array(s.object({ domain: s.string(), isHost: s.boolean, identity: s.nullable(s.string()) })),
+});
+export type ExportHeader = s.Infer<typeof headerLine>;
+
+/** Text for valid UTF-8, else the bytes in base64. */
+const value = s.either(s.string(), s.object({ base64: s.string() }));
+export type Value = s.Infer<typeof value>;
+const values = s.array(value);
+
+/** The value of a key, by type; a zset is a list of members alternating with scores. */
+const contents: Record<string, s.Schema<unknown>> = {
+  string: value,
+  list: values,
+  set: values,
+  zset: values,
+  hash: s.map(value),
+  stream: s.array({ type: "array", prefixItems: [s.string(), values], items: false, minItems: 2, maxItems: 2 }),
+};
+
+/** One key of a handle with its value. */
+export interface ExportedKey {
+  key: string;
+  type: string;
+  /** Milliseconds until the key expires, or null. */
+  expiresInMs: number | null;
+  value: unknown;
+}
+const keyLine: s.Schema<ExportedKey> = {
+  oneOf: Object.entries(contents).map(([type, content]) =>
+    s.object({ key: s.string(), type: s.oneOf(type), expiresInMs: s.nullable(s.number()), value: content }),
+  ),
+};
+
+/** The last line, by which a truncated file is detected. */
+const endLine = s.object({ end: { const: true } as s.Schema<true>, keys: s.integer() });
+export type ExportEnd = s.Infer<typeof endLine>;
 
 /** Maximum bytes of a line: a key with its whole value. */
 const MAX_LINE_BYTES = 256 * 2 ** 20;

@@ -4,7 +4,7 @@ import { entitlementsOf, membersOf, mustExist } from "../account/face.ts";
 import { exportDomains } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader, type Value } from "./export-format.ts";
+import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader, type Value } from "./export-file.ts";
 import { keysOf } from "./handle-keys.ts";
 
 /**

@@ -13,8 +13,7 @@ import { tryLock } from "../store/lock.ts";
 import { pipelined } from "../store/redis.ts";
 import { rebindWebhooks } from "../webhooks/face.ts";
 import { isCarried } from "./carriage.ts";
-import { openExport } from "./export-file.ts";
-import type { ExportedKey, ExportHeader, Value } from "./export-format.ts";
+import { type ExportedKey, type ExportHeader, openExport, type Value } from "./export-file.ts";
 import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
 
 /** Members of a key per command. */
