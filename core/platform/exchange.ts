@@ -55,8 +55,13 @@ export function exchange(
   limits: Limits,
 ): Promise<ServerAnswer> {
   return new Promise((resolve, reject) => {
-    dispatcher.dispatch(request, new Exchange(limits, resolve, reject));
+    dispatcher.dispatch(request, new Exchange(limits, { resolve, reject }));
   });
+}
+
+interface Outcome {
+  resolve: (answer: ServerAnswer) => void;
+  reject: (error: Error) => void;
 }
 
 /**
@@ -65,12 +70,12 @@ export function exchange(
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: Limits;
-  readonly #resolve: (answer: ServerAnswer) => void;
-  readonly #reject: (error: Error) => void;
+  readonly #outcome: Outcome;
   readonly #deadline: NodeJS.Timeout;
   readonly #idle: NodeJS.Timeout | undefined;
+  /** The body, if it is collected. */
   readonly #parts: Buffer[] = [];
-  #sink: Sink | undefined;
+  #sink: Sink | undefined = { write: (part) => void this.#parts.push(part) };
   #size = 0;
   #count = 0;
   /** Bytes received when the idle timer was last reset. */
@@ -81,10 +86,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #fault: Error | undefined;
 
-  constructor(limits: Limits, resolve: (answer: ServerAnswer) => void, reject: (error: Error) => void) {
+  constructor(limits: Limits, outcome: Outcome) {
     this.#limits = limits;
-    this.#resolve = resolve;
-    this.#reject = reject;
+    this.#outcome = outcome;
     const late = (): void => this.#stop(new AnswerRefused("timeout", "No answer in time."));
     this.#deadline = setTimeout(late, limits.timeoutMs);
     this.#idle = limits.idleTimeoutMs === undefined ? undefined : setTimeout(late, limits.idleTimeoutMs);
@@ -100,28 +104,30 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
-    this.#headers = plain(headers);
+    this.#headers = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
     this.#idle?.refresh();
     // Only an unencoded body is accepted: a compressed one could grow beyond every limit when it is decoded.
     const { "content-encoding": encoding = "identity" } = this.#headers;
     if (this.#limits.beyond === "fail" && encoding.toLowerCase() !== "identity")
       this.#stop(new AnswerRefused("encoding", `The answer is compressed (${encoding}), which was not asked for.`));
-    else if (this.#limits.into) this.#direct(this.#limits.into(status));
-  }
-
-  #direct(sink: Sink | undefined): void {
-    this.#sink = sink;
-    if (sink === undefined) this.#leave();
+    else if (this.#limits.into) this.#sink = this.#limits.into(status);
+    if (this.#sink === undefined) this.#leave();
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
     if (this.#isOver) return;
     this.#size += part.length;
     held += part.length;
-    if (this.#size - this.#heard >= MIN_PROGRESS_BYTES) this.#listenOn();
-    const fault = this.#tooLarge();
-    if (fault) this.#stop(fault);
-    else this.#take(part);
+    if (this.#size - this.#heard >= MIN_PROGRESS_BYTES) {
+      this.#heard = this.#size;
+      this.#idle?.refresh();
+    }
+    try {
+      this.#checkSize();
+      this.#sink?.write(part);
+    } catch (error) {
+      this.#stop(error as Error);
+    }
     if (this.#size > this.#limits.limit) this.#leave();
   }
 
@@ -133,34 +139,20 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(error);
   }
 
-  #listenOn(): void {
-    this.#heard = this.#size;
-    this.#idle?.refresh();
-  }
-
-  #take(part: Buffer): void {
-    if (this.#sink === undefined) return void this.#parts.push(part);
-    try {
-      this.#sink.write(part);
-    } catch (error) {
-      this.#stop(error as Error);
-    }
-  }
-
-  #tooLarge(): AnswerRefused | undefined {
+  #checkSize(): void {
     const { limit, beyond } = this.#limits;
     if (this.#size > limit && beyond === "fail")
-      return new AnswerRefused("limit", `The answer is larger than ${limit} bytes.`);
+      throw new AnswerRefused("limit", `The answer is larger than ${limit} bytes.`);
     if (++this.#count > MAX_PARTS)
-      return new AnswerRefused("limit", `The answer comes in more than ${MAX_PARTS} parts.`);
-    const isCrowded = held > MAX_BUFFERED_BYTES && this.#size > ALWAYS_ALLOWED_BYTES;
-    return isCrowded ? new AnswerRefused("limit", "Too many large answers come at once.") : undefined;
+      throw new AnswerRefused("limit", `The answer comes in more than ${MAX_PARTS} parts.`);
+    if (held > MAX_BUFFERED_BYTES && this.#size > ALWAYS_ALLOWED_BYTES)
+      throw new AnswerRefused("limit", "Too many large answers come at once.");
   }
 
   #end(): void {
     if (!this.#settle()) return;
-    const body = this.#parts.length === 1 ? (this.#parts[0] as Buffer) : Buffer.concat(this.#parts);
-    this.#resolve({ status: this.#status, headers: this.#headers, body: body.subarray(0, this.#limits.limit) });
+    const body = Buffer.concat(this.#parts).subarray(0, this.#limits.limit);
+    this.#outcome.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   /** Resolves with the response so far and drops the connection with the rest of the body. */
@@ -177,7 +169,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #fail(fault: Error): void {
-    if (this.#settle()) this.#reject(fault);
+    if (this.#settle()) this.#outcome.reject(fault);
   }
 
   /** False if the exchange had already ended. */
@@ -189,10 +181,4 @@ class Exchange implements Dispatcher.DispatchHandler {
     clearTimeout(this.#idle);
     return true;
   }
-}
-
-function plain(headers: IncomingHttpHeaders): Record<string, string> {
-  const all: Record<string, string> = {};
-  for (const name in headers) all[name] = String(headers[name]);
-  return all;
 }

@@ -13,21 +13,11 @@ type LookupDone = (error: Error | null, addresses: Resolved) => void;
 /** Resolves a host name to all its addresses, with the signature of `dns.lookup`. */
 export type Lookup = (hostname: string, options: { all: true }, done: LookupDone) => void;
 
-/** An outbound request. */
-export interface OutboundCall {
+/** An outbound request. It takes at most 15 s, and fails beyond 1 MB of response, unless its own limits say something else. */
+export interface OutboundCall extends Partial<Limits> {
   method?: string;
   headers?: Record<string, string>;
   body?: string;
-  /** Ms for the whole request, body included; default 15 s. */
-  timeoutMs?: number;
-  /** Ms without progress after which the request fails; default none. */
-  idleTimeoutMs?: number;
-  /** Largest body of the response in bytes; default 1 MB. */
-  limit?: number;
-  /** Beyond the limit the request fails (default), or the rest is dropped. */
-  beyond?: "fail" | "drop";
-  /** The sink for the body of a response with this status; without it the body is collected. */
-  into?: NonNullable<Limits["into"]>;
   /** Redirects to follow; default none. Credentials never leave their origin. */
   redirects?: number;
   /** True if the address comes from the operator's settings and not from a user. Then nothing is checked. */
@@ -97,18 +87,13 @@ export class Outbound {
   }
 
   async #follow(url: URL, call: OutboundCall, until: number): Promise<OutboundAnswer> {
-    const { method = "GET", body = null, limit = MAX_BYTES, beyond = "fail", idleTimeoutMs, into } = call;
+    const { method = "GET", body = null } = call;
     const dispatcher = call.trusted ? this.#trusted : this.#guarded;
     const headers = { "accept-encoding": "identity", ...call.headers };
     const path = `${url.pathname}${url.search}`;
     const request = { origin: url.origin, path, method: method as "GET", headers, body };
-    const answer = await exchange(dispatcher, request, {
-      timeoutMs: until - Date.now(),
-      idleTimeoutMs,
-      limit,
-      beyond,
-      into,
-    });
+    const limits: Limits = { limit: MAX_BYTES, beyond: "fail", ...call, timeoutMs: until - Date.now() };
+    const answer = await exchange(dispatcher, request, limits);
     const next = answer.headers.location;
     if (!next || !call.redirects || !redirects.includes(answer.status) || !URL.canParse(next, url))
       return { ...answer, url: url.href };
