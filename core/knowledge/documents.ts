@@ -160,7 +160,6 @@ async function writeChunks(
     document: documentKey(handle, documentId),
     knowledge: keys.knowledge(handle),
     list: keys.documents(handle),
-    chunks: chunks.map((_, part) => keys.chunk(handle, documentId, part)),
   };
   const input = {
     ...{

@@ -67,7 +67,7 @@ export async function requireRecord<T>(redis: Redis, key: string, code: ErrorCod
 export async function createRecord<T>(
   store: Store,
   place: RecordKeys,
-  made: { value: T; at: number; jobs?: Job[]; beside?: Companion },
+  made: Omit<RecordWrite<T>, "version">,
 ): Promise<boolean> {
   return (await put(store, place, { ...made, version: 0 })) === "written";
 }
@@ -172,7 +172,6 @@ interface RecordWrite<T> {
 
 async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>): Promise<string> {
   const { beside } = written;
-  const companions = beside ? [beside] : [];
   const input = {
     version: written.version,
     json: JSON.stringify({ ...written.value, version: undefined }),
@@ -180,10 +179,10 @@ async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>):
     score: written.at,
     ...lookupFields(written.value, place),
     field: place.counterField,
-    companions: companions.map(({ value }) => value),
+    companion: beside?.value,
   };
   const result = await store.queues.step(place.tag, written.jobs ?? [], (outbox, jobs) => {
-    const places = { ...scriptKeys(place), outbox, companions: companions.map(({ key }) => key) };
+    const places = { ...scriptKeys(place), outbox, companion: beside?.key ?? place.key };
     return scripts.putRecord(store.redis, places, { ...input, jobs });
   });
   if (result === "taken" && place.slugs) throw place.slugs.taken();

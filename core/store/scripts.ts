@@ -27,8 +27,8 @@ export const scripts = {
     { interval: number; burst: number; most: number },
     [tokens: number, waitMs: number]
   >(),
-  putRecord: defineScript("put-record.lua", ["record", "list", "counter", "slugs", "outbox", "companions[]"], {
-    blobs: ["json", "companions[]"],
+  putRecord: defineScript("put-record.lua", ["record", "list", "counter", "slugs", "outbox", "companion"], {
+    blobs: ["json", "companion"],
   }).of<
     {
       version: number;
@@ -39,7 +39,7 @@ export const scripts = {
       status: string;
       slug?: string | undefined;
       field?: string | undefined;
-      companions: string[];
+      companion?: string | undefined;
     },
     string
   >(),
@@ -224,7 +224,7 @@ export const scripts = {
     { earlier: string; revision: string; values: string[] },
     "written" | "changed"
   >(),
-  writeChunks: defineScript("write-chunks.lua", ["document", "knowledge", "list", "outbox", "chunks[]"], {
+  writeChunks: defineScript("write-chunks.lua", ["document", "knowledge", "list", "outbox"], {
     needs: ["knowledge-prelude.lua"],
     blobs: ["values[]"],
   }).of<

@@ -1,7 +1,7 @@
--- Prelude of every script. part(values, before, n, parts): the first `before` values are followed by parts of equal length; this is part n, from 0.
-local function part(values, before, n, parts)
-  local length, found = (#values - before) / parts, {}
-  for at = 1, length do found[at] = values[before + n * length + at] end
+-- Prelude of every script. from(values, first): the values from this one on. `unpack` has a limit.
+local function from(values, first)
+  local found = {}
+  for at = first, #values do found[#found + 1] = values[at] end
   return found
 end
 

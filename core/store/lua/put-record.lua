@@ -1,8 +1,8 @@
--- Writes a record with its companions and jobs, if its version is the expected one and its slug is free.
--- Keys: record (hash version, json, status, slug), list (zset), counter (of changes), slugs (hash slug -> member), outbox, companions
---   (further strings)
+-- Writes a record with its companion and jobs, if its version is the expected one and its slug is free.
+-- Keys: record (hash version, json, status, slug), list (zset), counter (of changes), slugs (hash slug -> member), outbox, companion
+--   (a further string)
 -- Input: version (expected; 0: the record must not exist), json, member and score (in the list), jobs, status, slug (absent for a record
---   without one), field (of the counter, if that is a hash), companions (their values)
+--   without one), field (of the counter, if that is a hash), companion (its value; empty for none)
 -- Returns "written", "taken" if another record has the slug, or the stored version ("0" for none).
 local version, before = unpack(redis.call('HMGET', keys.record, 'version', 'slug'))
 if tonumber(version or 0) ~= input.version then return version or '0' end
@@ -16,6 +16,6 @@ end
 redis.call('HSET', keys.record, 'version', input.version + 1, 'json', input.json, 'status', input.status)
 redis.call('ZADD', keys.list, 'NX', input.score, input.member)
 bump(keys.counter, input.field)
-for at, key in ipairs(keys.companions) do redis.call('SET', key, input.companions[at]) end
+if input.companion ~= '' then redis.call('SET', keys.companion, input.companion) end
 outbox(keys.outbox, input.jobs)
 return 'written'
