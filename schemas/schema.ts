@@ -70,33 +70,26 @@ export function publishedOf(schema: Schema<unknown>): Schema<unknown> {
 }
 
 /** Sets the error code of this value (absent, mistyped or malformed), which wins over `invalid_request`. */
-export function withCode<S extends Schema<unknown>>(schema: S, code: string): S {
-  return { ...schema, "x-code": code };
-}
-
+export const withCode = annotation<string>("x-code");
 /** Sets the error code of this value if it is absent, blank or mistyped; a malformed one stays `invalid_request`. */
-export function needed<S extends Schema<unknown>>(schema: S, code: string): S {
-  return { ...schema, "x-absent-code": code };
-}
-
-/** A visitor's text that is trimmed; optional properties always are. */
-export function trimmed<S extends Schema<unknown>>(schema: S): S {
-  return { ...schema, "x-trim": true };
-}
-
-/** A visitor's text that also accepts numbers and booleans. */
-export function asText<S extends Schema<unknown>>(schema: S): S {
-  return { ...schema, "x-as-text": true };
-}
-
-/** Decoration that never fails a visitor's request: a text is cut to its `maxLength`, and a value of another type is dropped. */
-export function decoration<S extends Schema<unknown>>(schema: S): S {
-  return { ...schema, "x-decoration": true };
-}
-
+export const needed = annotation<string>("x-absent-code");
 /** A word in any case, with `-` or `_`; unknown words are converted to lower case. */
-export function folded<S extends Schema<unknown>>(schema: S, words: readonly string[]): S {
-  return { ...schema, "x-words": words };
+export const folded = annotation<readonly string[]>("x-words");
+/** A visitor's text that is trimmed; optional properties always are. */
+export const trimmed = mark("x-trim");
+/** A visitor's text that also accepts numbers and booleans. */
+export const asText = mark("x-as-text");
+/** Decoration that never fails a visitor's request: a text is cut to its `maxLength`, and a value of another type is dropped. */
+export const decoration = mark("x-decoration");
+
+/** A keyword of our own with a value, which `api/input.ts` reads. */
+function annotation<V>(keyword: string) {
+  return <S extends Schema<unknown>>(schema: S, value: V): S => ({ ...schema, [keyword]: value });
+}
+
+/** A keyword of our own that is set or absent. */
+function mark(keyword: string) {
+  return <S extends Schema<unknown>>(schema: S): S => ({ ...schema, [keyword]: true });
 }
 
 /** Read-only properties of the resource: accepted and ignored, so that a client may send back what it read. */

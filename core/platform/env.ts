@@ -95,14 +95,11 @@ const table = {
 } satisfies Record<string, SettingReader<unknown>>;
 
 type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
+type Addresses = ReturnType<typeof addresses>;
 
 /** The settings and what follows from them: `production`, and addresses that default to the local server. */
-export interface Env extends Omit<EnvValues, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+export interface Env extends Omit<EnvValues, keyof Addresses>, Readonly<Addresses> {
   readonly production: boolean;
-  readonly REDIS_URL: string;
-  readonly BASE_URL: string;
-  readonly APP_URL: string;
-  readonly LOGIN_URL: string;
 }
 
 /** Reads all settings. Throws one Error whose one-line message names everything that is wrong. */
@@ -119,31 +116,27 @@ export function readEnv(record: Record<string, string | undefined>): Env {
     }
   });
   const read = Object.fromEntries(entries) as EnvValues;
-  wrong.push(...contradictions(read, production), ...redisContradictions(read, production));
+  wrong.push(...contradictions(read, production));
   if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
   return { ...read, ...addresses(read), production };
 }
 
-function contradictions(read: EnvValues, production: boolean): string[] {
-  const wrong: string[] = [];
-  if (production && read.BASE_URL === undefined) wrong.push("BASE_URL is required");
-  if ((read.AUTH_JWKS_URL ?? read.AUTH_JWKS_FILE) && !read.AUTH_ISSUER)
-    wrong.push("AUTH_ISSUER is required with a key set");
-  return wrong;
-}
-
 /** Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
-function redisContradictions(read: EnvValues, production: boolean): string[] {
-  const wrong: string[] = [];
+function contradictions(read: EnvValues, production: boolean): string[] {
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
-  if (production && read.REDIS_URL === undefined && !hasSentinels) wrong.push("REDIS_URL is missing");
-  if (hasSentinels && !read.REDIS_SENTINEL_MASTER) wrong.push("REDIS_SENTINEL_MASTER is required with REDIS_SENTINELS");
-  if (!hasSentinels && read.REDIS_SENTINEL_MASTER) wrong.push("REDIS_SENTINELS is required with REDIS_SENTINEL_MASTER");
-  if (hasSentinels && read.REDIS_CLUSTER) wrong.push("REDIS_SENTINELS can't be combined with REDIS_CLUSTER");
-  return wrong;
+  const { REDIS_SENTINEL_MASTER: master } = read;
+  const faults: [isWrong: unknown, sentence: string][] = [
+    [production && read.BASE_URL === undefined, "BASE_URL is required"],
+    [(read.AUTH_JWKS_URL ?? read.AUTH_JWKS_FILE) && !read.AUTH_ISSUER, "AUTH_ISSUER is required with a key set"],
+    [production && read.REDIS_URL === undefined && !hasSentinels, "REDIS_URL is missing"],
+    [hasSentinels && !master, "REDIS_SENTINEL_MASTER is required with REDIS_SENTINELS"],
+    [!hasSentinels && master, "REDIS_SENTINELS is required with REDIS_SENTINEL_MASTER"],
+    [hasSentinels && read.REDIS_CLUSTER, "REDIS_SENTINELS can't be combined with REDIS_CLUSTER"],
+  ];
+  return faults.flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : []));
 }
 
-function addresses(read: EnvValues): Pick<Env, "REDIS_URL" | "BASE_URL" | "APP_URL" | "LOGIN_URL"> {
+function addresses(read: EnvValues) {
   const base = read.BASE_URL ?? `http://localhost:${read.PORT}`;
   const [app, login] = [read.APP_URL ?? base, read.LOGIN_URL ?? `${base}/login`];
   return { REDIS_URL: read.REDIS_URL ?? "redis://127.0.0.1:6379", BASE_URL: base, APP_URL: app, LOGIN_URL: login };
