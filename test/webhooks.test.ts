@@ -1,9 +1,9 @@
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
+import { askedWait, RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/attempts.ts";
 import { dispatchEvent } from "../core/webhooks/deliveries.ts";
 import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
-import { askedWait, RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/retries.ts";
 import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type ReceivedDelivery, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";

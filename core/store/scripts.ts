@@ -272,13 +272,12 @@ export const scripts = {
       leaseMs: number;
       max: number;
       busy: number;
-      version: string;
       failureMs: number;
       ended: { id: string; json: string; due?: number | undefined; outcome: string }[];
     },
     | [since: string, word: "busy" | "gone"]
     | [since: string, word: "asleep", next: string]
-    | [since: string, word: "taken", version: string, json: string, ...deliveries: [json: string, content: string][]]
+    | [since: string, word: "taken", json?: string, ...deliveries: [json: string, content: string][]]
   >(),
 
   // scheduling

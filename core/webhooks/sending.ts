@@ -5,33 +5,30 @@
  */
 import { setTimeout } from "node:timers/promises";
 import type { JobData } from "../../schemas/jobs.ts";
-import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
-import type { OutboundAnswer } from "../platform/outbound.ts";
+import type { StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
+import { attempted, type Ended, type Sending } from "./attempts.ts";
 import { wakeJob } from "./deliveries.ts";
 import { forgetQueue, setWebhookStatus } from "./endpoints.ts";
-import { askedWait, DISABLE_AFTER_MS, waitAfter } from "./retries.ts";
-import { type Signer, sealedPlace, signedHeaders, signersOf } from "./signature.ts";
+import { sealedPlace, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;
-/** Ms within which an endpoint must respond (docs/reference.md, "Webhook delivery"). */
-const TIMEOUT_MS = 15_000;
 /** Ms after which a delivery whose process died is taken again, and in which a sender must send a heartbeat. */
 const LEASE_MS = 20_000;
 /** Ms between two polls with running deliveries, and between two heartbeats of a sender at its limit. */
 const POLL_INTERVAL_MS = 100;
 const HEARTBEAT_INTERVAL_MS = 2000;
-/** Bytes of a response to store. */
-const MAX_SNIPPET_BYTES = 1024;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
 const GATHER_MS = 4;
 /** Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. */
 const MAX_IDLE_MS = 1000;
+/** Ms of uninterrupted failures after which an endpoint is disabled (docs/reference.md, "Webhook delivery"). */
+const DISABLE_AFTER_MS = 5 * 86_400_000;
 /** Ms for which the first failure of an endpoint is known. */
 const FIRST_FAILURE_TTL_MS = 30 * 86_400_000;
 /** Ms that a delivery waits for an earlier one of its subject: together with its timeout less than its lease. */
@@ -42,29 +39,6 @@ const RETRY_INTERVAL_MS = 500;
 type DeliveryRef = JobData<"webhooks.deliver">;
 type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
 type Taken = Extract<TurnReply, [string, "taken", ...unknown[]]>;
-
-/** An endpoint in the version that its sender has. */
-interface Endpoint {
-  version: string;
-  webhook: StoredWebhook;
-  signers: Signer[];
-}
-
-interface Sending {
-  endpoint: Endpoint;
-  delivery: StoredDelivery;
-  /** The body to send, always the same bytes; empty if the event is no longer stored. */
-  body: string;
-}
-
-type Outcome = "succeeded" | "failed" | "gone";
-
-/** A delivery after an attempt, and the endpoint's response; empty if it wasn't called. */
-interface Ended {
-  delivery: StoredDelivery;
-  webhook: StoredWebhook;
-  outcome: Outcome | "";
-}
 
 /**
  * Sends an endpoint's due deliveries until none is due. There is one sender per endpoint, so that a slow one delays no other. A process
@@ -86,7 +60,6 @@ class Sender {
   readonly #place: DeliveryRef;
   readonly #signal: AbortSignal;
   readonly #id: string;
-  #endpoint: Endpoint | undefined;
   readonly #running = new Set<Promise<void>>();
   /** Results that are not stored yet. */
   readonly #ended: Ended[] = [];
@@ -135,7 +108,7 @@ class Sender {
         const reply = await scripts.turnWebhookSender(redis, turnKeys(this.#place), {
           ...{ senderId: this.#id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
           ...{ busy, max: this.#signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - busy },
-          ...{ version: this.#endpoint?.version ?? "", ended: ended.map(endedOf) },
+          ended: ended.map(endedOf),
         });
         return { reply, ended };
       } catch (error) {
@@ -181,13 +154,13 @@ class Sender {
     await this.#runtime.queues.later(job("webhooks.deliver", id, this.#place, { delay }));
   }
 
-  /** Starts the leased deliveries; the endpoint's JSON is present only if its version is new. */
-  #start([, , version, json, ...found]: Taken): void {
-    if (json) this.#endpoint = endpointOf(this.#runtime, this.#place, { version, json });
-    for (const [stored, body] of found) {
-      const delivery = JSON.parse(stored) as StoredDelivery;
-      this.#send({ endpoint: this.#endpoint as Endpoint, delivery, body });
-    }
+  #start([, , json, ...found]: Taken): void {
+    if (json === undefined) return;
+    const { handle, webhookId } = this.#place;
+    const webhook = JSON.parse(json) as StoredWebhook;
+    const signers = signersOf(this.#runtime, sealedPlace(handle, webhookId), webhook);
+    for (const [stored, body] of found)
+      this.#send({ webhook, signers, delivery: JSON.parse(stored) as StoredDelivery, body });
   }
 
   /** Sends a delivery after the earlier one of its subject, so that a receiver gets them in order of creation. */
@@ -229,54 +202,6 @@ function endedOf({ delivery, outcome }: Ended): { id: string; json: string; due?
   const { deliveryId: id, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? {} : { due: Date.parse(nextAttemptAt) };
   return { id, json: JSON.stringify(delivery), ...due, outcome };
-}
-
-function endpointOf(
-  runtime: Runtime,
-  { handle, webhookId }: DeliveryRef,
-  { version, json }: { version: string; json: string },
-): Endpoint {
-  const webhook = JSON.parse(json) as StoredWebhook;
-  return { version, webhook, signers: signersOf(runtime, sealedPlace(handle, webhookId), webhook) };
-}
-
-async function attempted(runtime: Runtime, sending: Sending): Promise<Ended> {
-  const { delivery, body } = sending;
-  const { webhook } = sending.endpoint;
-  if (body === "" || (webhook.status === "DISABLED" && !delivery.asked))
-    return { delivery: { ...delivery, status: "FAILED", nextAttemptAt: null }, webhook, outcome: "" };
-  const { attempt, wait } = await makeAttempt(runtime, sending);
-  const attempts = [...delivery.attempts, attempt];
-  const outcome = outcomeOf(attempt.status);
-  const next = outcome === "failed" ? waitAfter(attempts.length, wait) : undefined;
-  const nextAttemptAt = next === undefined ? null : new Date(Date.now() + next).toISOString();
-  const status = outcome === "succeeded" ? "SUCCEEDED" : next === undefined ? "FAILED" : "PENDING";
-  return { delivery: { ...delivery, attempts, status, nextAttemptAt }, webhook, outcome };
-}
-
-async function makeAttempt(
-  { outbound }: Runtime,
-  { endpoint: { webhook, signers }, delivery, body }: Sending,
-): Promise<{ attempt: DeliveryAttempt; wait: number }> {
-  const started = Date.now();
-  const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
-  const limits = { timeoutMs: TIMEOUT_MS, limit: MAX_SNIPPET_BYTES, beyond: "drop" } as const;
-  const call = { method: "POST", headers, body, ...limits } as const;
-  const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
-  const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
-  return { attempt, wait: answer instanceof Error ? 0 : askedWait(answer.headers["retry-after"], Date.now()) };
-}
-
-function seen(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
-  if (answer instanceof Error) return { status: null, error: answer.message.slice(0, 200), responseSnippet: "" };
-  const { status, body } = answer;
-  const error = outcomeOf(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
-  return { status, error, responseSnippet: body.toString("utf8") };
-}
-
-function outcomeOf(status: number | null): Outcome {
-  if (status === 410) return "gone";
-  return status !== null && status >= 200 && status < 300 ? "succeeded" : "failed";
 }
 
 /** Waits for work, at most so many ms. */

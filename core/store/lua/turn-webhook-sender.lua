@@ -1,14 +1,13 @@
 -- One turn of an endpoint's sender: records the outcome of some deliveries, and leases others that are due, for the active sender of
 -- it. A sender without running deliveries that finds none due goes to sleep. Expired deliveries leave the queue.
 -- Keys: queue (zset by real ms when due), awake (the active sender; string), failing (first failure since the last success; string, real
---   ms), endpoint (hash version, json), delivery and event (what the keys of deliveries and of events begin with)
+--   ms), endpoint (hash json), delivery and event (what the keys of deliveries and of events begin with)
 -- Input: senderId, now (real ms), leaseMs (of a delivery, and of a heartbeat), max (deliveries), busy (deliveries that the sender still
---   sends), version (of the endpoint that the sender knows; "" for none), failureMs (to keep a first failure), ended (deliveries that
---   became something: id, json, due: real ms when it is due again, absent for never, outcome: of the call, "succeeded",
---   another word, or "" if there was no call)
+--   sends), failureMs (to keep a first failure), ended (deliveries that became something: id, json, due: real ms when it is due again,
+--   absent for never, outcome: of the call, "succeeded", another word, or "" if there was no call)
 -- Returns {first failure ("" for none), word, …}: "busy" if another is awake, "asleep" with the real ms of the next one ("" for none),
---   "gone" if there is no such endpoint, or "taken" with the endpoint's version and its json ("" if the sender knows it), then
---   [json, content of the event ("" if it is gone)] of each delivery.
+--   "gone" if there is no such endpoint, or "taken"; deliveries come with the json of the endpoint, each as [json,
+--   content of the event ("" if it is gone)].
 local over, again, succeeded, failed = {}, {}, false, false
 for _, one in ipairs(input.ended) do
   if redis.call('SET', keys.delivery .. one.id, one.json, 'XX', 'KEEPTTL') and one.due then
@@ -33,9 +32,9 @@ if #due == 0 and input.busy == 0 then
   return { since, 'asleep', redis.call('ZRANGE', keys.queue, 0, 0, 'WITHSCORES')[2] or '' }
 end
 redis.call('SET', keys.awake, input.senderId, 'PX', input.leaseMs)
-if #due == 0 then return { since, 'taken', input.version, '' } end
+if #due == 0 then return { since, 'taken' } end
 
-local version, endpoint = unpack(redis.call('HMGET', keys.endpoint, 'version', 'json'))
+local endpoint = redis.call('HGET', keys.endpoint, 'json')
 if not endpoint then return { since, 'gone' } end
 local names, leases, deliveries, events, gone = {}, {}, {}, {}, {}
 for at, id in ipairs(due) do names[at] = keys.delivery .. id end
@@ -51,9 +50,9 @@ for at, id in ipairs(due) do
   end
 end
 if #gone > 0 then redis.call('ZREM', keys.queue, unpack(gone)) end
-local taken = { since, 'taken', version, version == input.version and '' or endpoint }
-if #deliveries == 0 then return taken end
+if #deliveries == 0 then return { since, 'taken' } end
 redis.call('ZADD', keys.queue, unpack(leases))
+local taken = { since, 'taken', endpoint }
 local contents = redis.call('MGET', unpack(events))
 for at, json in ipairs(deliveries) do taken[#taken + 1] = { json, contents[at] or '' } end
 return taken

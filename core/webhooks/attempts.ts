@@ -1,0 +1,88 @@
+import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
+import type { OutboundAnswer } from "../platform/outbound.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { type Signer, signedHeaders } from "./signature.ts";
+
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+
+/** Ms between attempts, the first wait first (docs/reference.md, "Webhook delivery"); after the last one the delivery has failed. */
+export const RETRY_DELAYS_MS = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
+
+/** Longest wait that a receiver may request, in ms. */
+const MAX_REQUESTED_DELAY_MS = 24 * hour;
+/** Ms within which an endpoint must respond (docs/reference.md, "Webhook delivery"). */
+const TIMEOUT_MS = 15 * second;
+/** Bytes of a response to store. */
+const MAX_SNIPPET_BYTES = 1024;
+
+/** A delivery to attempt, with its endpoint. */
+export interface Sending {
+  webhook: StoredWebhook;
+  signers: Signer[];
+  delivery: StoredDelivery;
+  /** The body to send, always the same bytes; empty if the event is no longer stored. */
+  body: string;
+}
+
+type Outcome = "succeeded" | "failed" | "gone";
+
+/** A delivery after an attempt, and the endpoint's response; empty if it wasn't called. */
+export interface Ended {
+  delivery: StoredDelivery;
+  webhook: StoredWebhook;
+  outcome: Outcome | "";
+}
+
+/** Makes one attempt, unless the event or its endpoint is out of use. Returns the delivery as it is to be stored. */
+export async function attempted(runtime: Runtime, sending: Sending): Promise<Ended> {
+  const { webhook, delivery, body } = sending;
+  if (body === "" || (webhook.status === "DISABLED" && !delivery.asked))
+    return { delivery: { ...delivery, status: "FAILED", nextAttemptAt: null }, webhook, outcome: "" };
+  const { attempt, wait } = await makeAttempt(runtime, sending);
+  const attempts = [...delivery.attempts, attempt];
+  const outcome = outcomeOf(attempt.status);
+  const next = outcome === "failed" ? waitAfter(attempts.length, wait) : undefined;
+  const nextAttemptAt = next === undefined ? null : new Date(Date.now() + next).toISOString();
+  const status = outcome === "succeeded" ? "SUCCEEDED" : next === undefined ? "FAILED" : "PENDING";
+  return { delivery: { ...delivery, attempts, status, nextAttemptAt }, webhook, outcome };
+}
+
+async function makeAttempt(
+  { outbound }: Runtime,
+  { webhook, signers, delivery, body }: Sending,
+): Promise<{ attempt: DeliveryAttempt; wait: number }> {
+  const started = Date.now();
+  const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
+  const limits = { timeoutMs: TIMEOUT_MS, limit: MAX_SNIPPET_BYTES, beyond: "drop" } as const;
+  const call = { method: "POST", headers, body, ...limits } as const;
+  const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
+  const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
+  return { attempt, wait: answer instanceof Error ? 0 : askedWait(answer.headers["retry-after"], Date.now()) };
+}
+
+function seen(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
+  if (answer instanceof Error) return { status: null, error: answer.message.slice(0, 200), responseSnippet: "" };
+  const { status, body } = answer;
+  const error = outcomeOf(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
+  return { status, error, responseSnippet: body.toString("utf8") };
+}
+
+function outcomeOf(status: number | null): Outcome {
+  if (status === 410) return "gone";
+  return status !== null && status >= 200 && status < 300 ? "succeeded" : "failed";
+}
+
+/** Ms until the next attempt after `made` failed ones; undefined after the last. Includes up to a fifth of jitter. */
+export function waitAfter(made: number, retryAfter: number, chance = Math.random()): number | undefined {
+  const wait = RETRY_DELAYS_MS[made - 1];
+  return wait === undefined ? undefined : Math.max(Math.round(wait * (1 + chance / 5)), retryAfter);
+}
+
+/** Ms that a `Retry-After` requests, in seconds or as a date (RFC 9110, section 10.2.3), at most a day; 0 if it requests none. */
+export function askedWait(value: string | undefined, now: number): number {
+  if (value === undefined || value === "") return 0;
+  const wait = /^\d+$/.test(value) ? Number(value) * second : Date.parse(value) - now;
+  return Number.isNaN(wait) ? 0 : Math.min(Math.max(wait, 0), MAX_REQUESTED_DELAY_MS);
+}
