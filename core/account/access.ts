@@ -1,4 +1,3 @@
-import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
@@ -66,16 +65,12 @@ export async function isAgentEnabled({ redis, env }: Runtime, handle: string): P
  */
 export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {
   const userId = caller.userId as string;
-  const { email, ...more } = await coalesce(redis, `me ${userId}`, () => belongings(redis, userId));
-  if (!more.entitlements.includes("assistant"))
-    throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
-  return { user: { userId, email: caller.email ?? email }, ...more };
-}
-
-async function belongings(redis: Redis, userId: string): Promise<Omit<Me, "user"> & { email: string | null }> {
   const [email, held] = await Promise.all([redis.hget(keys.user(userId), "email"), handlesOf(redis, userId)]);
   const accounts = [...new Set(held.map(({ account }) => account))];
   const names = await Promise.all(accounts.map((account) => entitlementsOf(redis, account)));
   const entitlements = [...new Set(names.flat())].sort();
-  return { email, handles: held.map(({ handle, role }) => ({ handle, role })), entitlements };
+  if (!entitlements.includes("assistant"))
+    throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
+  const handles = held.map(({ handle, role }) => ({ handle, role }));
+  return { user: { userId, email: caller.email ?? email }, handles, entitlements };
 }

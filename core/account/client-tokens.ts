@@ -57,10 +57,10 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
   if (granted === undefined || !isRedeemer(granted, input))
     throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
   const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
-  const { userId, email, resource, scopes } = grant;
+  const { userId, email } = grant;
   const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
-  const session = { userId, email, kind: "mcp" as const, device, ...lifetimes, grant: { resource, scopes } };
-  const { token, sessionId, expiresAt } = await startSession(runtime, session);
+  const started = await startSession(runtime, { userId, email, kind: "mcp", device, ...lifetimes, grant });
+  const { token, sessionId, expiresAt } = started;
   const key = keys.oauthRefresh(userId, sessionId);
   await transact(redis, (transaction) => {
     transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, Date.parse(expiresAt));
@@ -83,7 +83,7 @@ function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolea
  * section 4.14.2). Within ten seconds the same token gets the same answer.
  */
 async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
-  const { redis, env, signingKey } = runtime;
+  const { redis, env } = runtime;
   const [userId, sessionId, round] = readSignedValue<RefreshToken>(env, PURPOSE, input.refresh_token ?? "") ?? [];
   if (userId === undefined || sessionId === undefined || round === undefined) throw refused();
   const key = keys.oauthRefresh(userId, sessionId);
@@ -95,8 +95,8 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
   const use = { sessionId, round, now, expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS };
   const [became, next] = await scripts.useRefresh(redis, { grant: key, sessions: keys.sessions(userId) }, use);
   if (became !== "used") throw refused();
-  const claims = { userId, email: grant.email ?? "", sessionId, grant, expiresAt: now + TOKEN_SECONDS * 1000 };
-  const token = await issueToken(signingKey, env, claims);
+  const claims = { userId, email: grant.email, sessionId, grant, expiresAt: now + TOKEN_SECONDS * 1000 };
+  const token = await issueToken(runtime, claims);
   return issued(runtime, grant, { token, refresh: [userId, sessionId, Number(next)] });
 }
 

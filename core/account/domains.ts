@@ -3,7 +3,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { scripts } from "../store/scripts.ts";
-import { findHandle } from "./handles.ts";
+import { findHandle, mustBeAccount } from "./handles.ts";
 
 /** An account's claim on a domain. */
 export interface DomainClaim {
@@ -35,7 +35,9 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   const domain = domainOf(input.domain);
   if (ready && store.env.production)
     throw new Fail("forbidden", { detail: "In production a domain is verified by its DNS records." });
-  await mustHold(store.redis, account, handle);
+  await mustBeAccount(store.redis, account);
+  if (handle !== undefined && (await findHandle(store.redis, handle))?.account !== account)
+    throw new Fail("not_found", { detail: `The account has no handle ${handle}.` });
   // The account's list comes first: readers skip an entry without a claim.
   await store.redis.sadd(keys.accountDomains(account), domain);
   const claimed = await claim(store, { domain, account, handle: handle ?? null, owned: ready });
@@ -78,12 +80,4 @@ async function claim({ redis, now }: Store, { domain, account, handle, owned }: 
   const became = await scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
   if (became === "taken") throw new Fail("domain_taken");
   return { domain, account, handle, owned: became === "proven" };
-}
-
-async function mustHold(redis: Redis, account: string, handle: string | undefined): Promise<void> {
-  if (!(await redis.exists(keys.account(account))))
-    throw new Fail("not_found", { detail: `There is no account ${account}.` });
-  if (handle === undefined) return;
-  if ((await findHandle(redis, handle))?.account !== account)
-    throw new Fail("not_found", { detail: `The account has no handle ${handle}.` });
 }

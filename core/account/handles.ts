@@ -9,7 +9,7 @@ import { transact } from "../store/redis.ts";
 import { sharedTag } from "../store/throttle.ts";
 
 /** A handle as the access check reads it. */
-export interface HandleRecord {
+interface HandleRecord {
   handle: string;
   account: string;
   active: boolean;
@@ -62,7 +62,7 @@ export async function throttleTag(redis: Redis, handle: string): Promise<string>
   return (await accountOf(redis, handle)) === undefined ? sharedTag(handle) : handle;
 }
 
-export interface NewHandle {
+interface NewHandle {
   handle: string;
   account: string;
   owner: string;
@@ -106,7 +106,11 @@ export async function grantRole(
 ): Promise<void> {
   await mustExist(redis, input.handle);
   await redis.sadd(keys.userHandles(input.userId), input.handle);
-  if (input.email) await setEmail(redis, input.userId, input.email);
+  if (input.email) {
+    // The map comes first: an address in it counts only while its user has that address.
+    await redis.set(keys.userOfEmail(input.email.toLowerCase()), input.userId);
+    await redis.hset(keys.user(input.userId), "email", input.email);
+  }
   await redis.hset(keys.handle(input.handle), `role:${input.userId}`, input.role);
 }
 
@@ -173,8 +177,7 @@ export async function entitlementsOf(redis: Redis, account: string): Promise<str
 
 /** Adds an entitlement to an account, or removes it. */
 export async function setEntitlement(redis: Redis, account: string, entitlement: string, has: boolean): Promise<void> {
-  if (!(await redis.exists(keys.account(account))))
-    throw new Fail("not_found", { detail: `There is no account ${account}.` });
+  await mustBeAccount(redis, account);
   if (has) await redis.hset(keys.account(account), `entitlement:${entitlement}`, "1");
   else await redis.hdel(keys.account(account), `entitlement:${entitlement}`);
   for (const handle of await redis.smembers(keys.accountHandles(account)))
@@ -211,14 +214,14 @@ async function claimHandle(redis: Redis, { handle, account }: NewHandle, at: str
   await redis.hsetnx(key, "status", "ACTIVE");
 }
 
-/** The map comes first: an address in it counts only while its user has that address. */
-async function setEmail(redis: Redis, userId: string, email: string): Promise<void> {
-  await redis.set(keys.userOfEmail(email.toLowerCase()), userId);
-  await redis.hset(keys.user(userId), "email", email);
-}
-
 /** Throws `not_found` unless the handle exists. */
 export async function mustExist(redis: Redis, handle: string): Promise<void> {
   if (!(await redis.hexists(keys.handle(handle), "account")))
     throw new Fail("not_found", { detail: `There is no handle ${handle}.` });
+}
+
+/** Throws `not_found` unless the account exists. */
+export async function mustBeAccount(redis: Redis, account: string): Promise<void> {
+  if (!(await redis.exists(keys.account(account))))
+    throw new Fail("not_found", { detail: `There is no account ${account}.` });
 }

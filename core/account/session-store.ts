@@ -6,7 +6,7 @@ import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
-import { issueToken, type TokenRights } from "./signing.ts";
+import { issueToken, type TokenClaims } from "./signing.ts";
 
 /** Most sessions of a user; beyond that, the one unused for longest ends. */
 const MAX_SESSIONS = 100;
@@ -22,9 +22,7 @@ interface StoredSession {
   expiresAt: number;
 }
 
-interface NewSession {
-  userId: string;
-  email?: string | undefined;
+interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant"> {
   kind: SessionView["kind"];
   /** The device name that the user sees. */
   device: string;
@@ -32,24 +30,22 @@ interface NewSession {
   seconds: number;
   /** Lifetime of its token, if it is shorter. */
   tokenSeconds?: number;
-  /** The rights of its token, if it has fewer than its user. */
-  grant?: TokenRights;
 }
 
 /** Starts a session and returns its token, a JWT of this service. Both expire in the same second unless `tokenSeconds` is given. */
 export async function startSession(
-  { redis, env, signingKey, id }: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
-  { userId, email = "", kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
+  runtime: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
+  { userId, email, kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
 ): Promise<{ token: string; sessionId: string; expiresAt: string }> {
-  const sessionId = id("ses_");
+  const sessionId = runtime.id("ses_");
   const now = Date.now();
   const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
   const input = { sessionId, json: JSON.stringify(stored), now, expiresAt, max: MAX_SESSIONS };
-  await scripts.startSession(redis, { sessions: keys.sessions(userId) }, input);
+  await scripts.startSession(runtime.redis, { sessions: keys.sessions(userId) }, input);
   const tokenEnds = expiresAt - (seconds - tokenSeconds) * 1000;
-  const token = await issueToken(signingKey, env, { userId, email, sessionId, expiresAt: tokenEnds, grant });
-  return { token, sessionId, expiresAt: new Date(expiresAt).toISOString() };
+  const token = await issueToken(runtime, { userId, email, sessionId, expiresAt: tokenEnds, grant });
+  return { token, sessionId, expiresAt: instant(expiresAt) };
 }
 
 /** The first non-empty text as a device name: at most 80 characters without control characters. */

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
 import type { Env } from "../platform/env.ts";
-import type { SigningKey } from "../platform/runtime.ts";
+import type { Runtime, SigningKey } from "../platform/runtime.ts";
 import { resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 
@@ -31,26 +31,18 @@ export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env 
   return sealed !== undefined;
 }
 
-/** The rights of a restricted token: a resource (RFC 8707) and scopes there. */
-export interface TokenRights {
-  resource: string;
-  scopes: readonly string[];
-}
-
-interface TokenClaims {
+/** The user and session of a token, the real ms at which it expires, and its rights if it is restricted to a resource (RFC 8707). */
+export interface TokenClaims {
   userId: string;
-  email: string;
+  email?: string | undefined;
   sessionId: string;
   expiresAt: number;
-  grant?: TokenRights | undefined;
+  grant?: { resource: string; scopes: readonly string[] } | undefined;
 }
 
-/**
- * The token of a session, which expires at a real time in ms. `sid` is the session id (OpenID Connect Front-Channel Logout 1.0, section 3).
- */
+/** The token of a session. `sid` is the session id (OpenID Connect Front-Channel Logout 1.0, section 3). */
 export async function issueToken(
-  key: SigningKey,
-  env: Env,
+  { signingKey: key, env }: Pick<Runtime, "signingKey" | "env">,
   { userId, email, sessionId, expiresAt, grant }: TokenClaims,
 ): Promise<string> {
   const scope = grant ? { scope: grant.scopes.join(" ") } : {};
