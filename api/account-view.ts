@@ -1,103 +1,155 @@
-import type { View } from "./route.ts";
-import { escapeHtml, htmlDocument, unlisted } from "./shell.ts";
+import type { AuthorizationStep, ConsentRequest, PairingVisit, SignInStep } from "../core/account/face.ts";
+import type { Fail } from "../core/platform/errors.ts";
+import { fillPlaceholders } from "../core/platform/words.ts";
+import type { PairingDecided } from "../schemas/account.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
+import {
+  type CardContent,
+  cardLink,
+  cardView,
+  codeInput,
+  decisionButtons,
+  describedBy,
+  factList,
+  hiddenInputs,
+  otherLink,
+  problemOf,
+} from "./card.ts";
+import { type Html, html, jsonScript, redirect, sentence } from "./html.ts";
+import type { Request, View } from "./route.ts";
 
-/** A page with one message or one question: a card with a title. */
-export interface Card {
-  /** BCP 47. */
-  language: string;
-  title: string;
-  /** HTML below the title. */
-  body: string;
-  status?: number;
-  /** Further origins that the page's form may redirect to. */
-  leadsTo?: string[];
-  /** The page's own script in /assets. */
-  script?: string;
-  headers?: Record<string, string | string[]>;
-  /** Search engines may index the page. */
-  isListed?: boolean;
-  /** Pages of the same origin may frame it. */
-  isFramed?: boolean;
+type Step<S extends SignInStep["step"]> = Extract<SignInStep, { step: S }>;
+
+/** The page of a sign-in step. The last step sets the cookie and redirects to the page that asked for the sign-in. */
+export function signInView(step: SignInStep, request: Request): View {
+  const { BASE_URL, APP_URL } = request.runtime.env;
+  const language = request.language();
+  const leadsTo = [...new Set([BASE_URL, APP_URL].map((address) => new URL(address).origin))];
+  const { cookies, location, problem } = { cookies: undefined, location: undefined, problem: undefined, ...step };
+  const headers = { ...(cookies && { "Set-Cookie": cookies }), ...(location && { Location: location }) };
+  const status = problem ? 400 : location ? 303 : 200;
+  return cardView({ language, leadsTo, status, headers, ...stepContent(step, request, wordsOf(language)) });
 }
 
-/** A card as a document that runs only its own script and can't be framed. */
-export function cardView(card: Card): View {
-  return {
-    type: "text/html; charset=utf-8",
-    status: card.status ?? 200,
-    body: document(card),
-    headers: { ...headersOf(card), ...card.headers },
-  };
+function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Words): CardContent {
+  const service = new URL(env.BASE_URL).host;
+  if (step.step === "email") return emailForm(step, words, service);
+  if (step.step === "code") return codeForm(step, words.signIn);
+  const { done, doneTitle, goOn } = words.signIn;
+  // The application may be this service itself, which has its documentation to show.
+  const isOwn = new URL(env.APP_URL).origin === new URL(env.BASE_URL).origin;
+  const onward = isOwn ? cardLink(words.frontDoor.docs, "/docs") : cardLink(goOn, env.APP_URL);
+  return { title: doneTitle, body: html`<p>${sentence(done, { email: step.email, service })}</p>\n${onward}` };
 }
 
-/** A link styled as a button of a card. */
-export function cardLink(label: string, href: string): string {
-  return `<p class="actions"><a class="button" href="${escapeHtml(href)}">${escapeHtml(label)}</a></p>`;
+/** The form for the address. For a browser with a session it is a form to switch accounts, below a link to continue. */
+function emailForm({ returnTo, problem, session }: Step<"email">, words: Words, service: string): CardContent {
+  const { title, done, goOn, intro, ended, email, send } = words.signIn;
+  const wrong = problem && { email: words.mistakes.email, ended }[problem];
+  const onward = session?.location && cardLink(goOn, session.location);
+  const body = html`${session && html`<p>${sentence(done, { email: session.email, service })}</p>\n${onward}\n<hr>\n`}<p>${intro}</p>
+<form method="post">
+${problemOf(wrong)}
+<label>${email}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${describedBy(wrong)}></label>
+${hiddenInputs({ returnTo })}<button>${send}</button>
+</form>`;
+  return { title: fillPlaceholders(title, { service }), body };
 }
 
-/** The buttons of a decision, the first one prominent. */
-export function decisionButtons(...choices: [value: string, label: string][]): string {
-  const buttons = choices.map(([value, label], at) => {
-    return `<button name="decision" value="${value}"${at === 0 ? "" : ' class="quiet"'}>${escapeHtml(label)}</button>`;
-  });
-  return `<div class="actions">${buttons.join("")}</div>`;
+function codeForm({ returnTo, signInId, email, problem }: Step<"code">, words: Words["signIn"]): CardContent {
+  const body = html`<p>${sentence(words.sent, { email })}</p>
+<form method="post">
+${codeInput(words.code, problem && words.wrong)}
+${hiddenInputs({ returnTo, signInId })}<button>${words.submit}</button>
+</form>
+<form method="post">${hiddenInputs({ returnTo, email })}<button class="quiet">${words.resend}</button></form>
+${otherLink(words.other, `?returnTo=${encodeURIComponent(returnTo)}`)}`;
+  return { title: words.codeTitle, body };
 }
 
-/** Hidden inputs of a form, without undefined ones. */
-export function hiddenInputs(fields: Record<string, string | undefined>): string {
-  const known = Object.entries(fields).filter((field): field is [string, string] => field[1] !== undefined);
-  return known.map(([name, value]) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`).join("");
+/** The page of a pairing attempt: the client, its scopes and their lifetime, the code to compare, and the decision or the sign-in. */
+export function pairingView(visit: PairingVisit, request: Request): View {
+  const language = request.language();
+  const { pairing: words, failures } = wordsOf(language);
+  const service = new URL(request.runtime.env.BASE_URL).host;
+  const facts = factList([
+    [words.device, visit.device || words.anyDevice],
+    ...(visit.user ? [[words.account, visit.user] as const] : []),
+    [words.duration, fillPlaceholders(words.days, { count: visit.days })],
+  ]);
+  const body = html`<p>${sentence(words.intro, { service })}</p>
+${facts}
+<p>${words.may}</p>
+<p id="code-label">${words.codeLabel}</p>
+<p class="code" aria-labelledby="code-label">${visit.code}</p>
+${visit.user ? pairingForm(visit, words) : pairingSignIn(visit, { ...words, over: failures.pairingOver.advice })}
+<p class="note">${words.note}</p>`;
+  return cardView({ language, title: words.title, body, script: visit.user ? undefined : "pairing.js" });
 }
 
-/** The input for a mailed code, below what was wrong with the last one. */
-export function codeInput(label: string, wrong: string | undefined): string {
-  return `${problemOf(wrong)}
-<label>${escapeHtml(label)}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${describedBy(wrong)}></label>`;
+function pairingForm({ attemptId, proof, loginUrl }: PairingVisit, words: Words["pairing"]): Html {
+  return html`<form method="post" action="/oauth/assistant/desktop/decide">
+${hiddenInputs({ attemptId, proof })}
+${pairingButtons(words)}
+</form>
+${otherLink(words.other, loginUrl)}`;
 }
 
-/** What is wrong with an input. */
-export function problemOf(text: string | undefined): string {
-  return text ? `<p class="alert" role="alert" id="problem">${escapeHtml(text)}</p>` : "";
+/** Without a cookie: a link to the sign-in. It returns with the token in the fragment, where the page's script reads it. */
+function pairingSignIn({ attemptId, loginUrl }: PairingVisit, words: Words["pairing"] & { over: string }): Html {
+  const email = html`<strong id="who" dir="auto"></strong>`;
+  return html`<p class="actions" id="sign-in"><a class="button" href="${loginUrl}">${words.signIn}</a></p>
+<form id="decide" data-attempt="${attemptId}" hidden><p class="as">${sentence(words.signedInAs, { email })}</p>${pairingButtons(words)}</form>
+<p role="status" id="said"></p>
+${jsonScript("pairing-words", words)}`;
 }
 
-/** Attributes that tie an input to what is wrong with it. */
-export function describedBy(problem: string | undefined): string {
-  return problem ? ' aria-invalid="true" aria-describedby="problem"' : "";
+function pairingButtons({ allow, deny }: Words["pairing"]): Html {
+  return decisionButtons(["allow", allow], ["deny", deny]);
 }
 
-/** Rows of a name and a value (HTML). A value keeps its own text direction. */
-export function factList(rows: readonly [name: string, html: string][]): string {
-  const row = ([name, html]: readonly [string, string]): string =>
-    `<div><dt>${escapeHtml(name)}</dt><dd><bdi>${html}</bdi></dd></div>`;
-  return `<dl class="facts">${rows.map(row).join("")}</dl>`;
+/** The page after the decision. */
+export function pairedView({ status }: PairingDecided, request: Request): View {
+  const language = request.language();
+  const { paired, pairedDetail, denied, deniedDetail } = wordsOf(language).pairing;
+  const [title, detail] = status === "authorised" ? [paired, pairedDetail] : [denied, deniedDetail];
+  return cardView({ language, title, body: html`<p>${detail}</p>` });
 }
 
-function headersOf({ leadsTo = [], script, isFramed }: Card): Record<string, string> {
-  const policy = [
-    "default-src 'none'",
-    "style-src 'self'",
-    ...(script ? ["script-src 'self'", "connect-src 'self'"] : []),
-    `form-action ${["'self'", ...leadsTo].join(" ")}`,
-    "base-uri 'none'",
-    `frame-ancestors ${isFramed ? "'self'" : "'none'"}`,
-  ];
-  return {
-    "Content-Security-Policy": policy.join("; "),
-    "Cache-Control": "no-store",
-    "X-Frame-Options": isFramed ? "SAMEORIGIN" : "DENY",
-    // With no-referrer, forms would send the origin "null".
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-  };
+/** The consent page of a client that asks for the tools of a handle, or a redirect. */
+export function authorizationView(step: AuthorizationStep, request: Request): View {
+  return step.step === "ask" ? consentView(step, request) : redirect(step);
 }
 
-function document({ language, title, body, script, isListed }: Card): string {
-  return htmlDocument({
-    language,
-    title,
-    styles: ["page.css", "account.css"],
-    head: [...(isListed ? [] : [unlisted]), ...(script ? [`<script src="/assets/${script}" defer></script>`] : [])],
-    look: "account",
-    body: `<main>\n<h1>${escapeHtml(title)}</h1>\n${body}\n</main>`,
-  });
+/** The consent page for the signed-in person. */
+function consentView({ client, handle, name, user, scopes, request, proof }: ConsentRequest, asked: Request): View {
+  const language = asked.language();
+  const { authorize: words, connect, pairing } = wordsOf(language);
+  const target = new URL(request.redirect_uri);
+  const facts = factList([
+    [words.app, sentence(words.named, { client })],
+    [words.place, target.host || fillPlaceholders(words.onDevice, { scheme: target.protocol })],
+    [connect.handle, handle],
+    [connect.user, user],
+  ]);
+  const meanings: Record<string, string> = words.rights;
+  const body = html`<p>${sentence(words.question, { client, handle: name })}</p>
+${facts}
+<ul>${scopes.map((scope) => html`<li>${meanings[scope] ?? scope}</li>`)}</ul>
+<form method="post" action="/oauth/authorize">
+${hiddenInputs({ ...request, proof })}
+${pairingButtons(pairing)}
+</form>
+<p class="note">${words.note}</p>`;
+  const leadsTo = [target.protocol.startsWith("http") ? target.origin : target.protocol];
+  return cardView({ language, title: words.title, body, leadsTo });
+}
+
+/** A failure as an OAuth error (RFC 6749, section 5.2). */
+export function oauthFailureView(fail: Fail): View | undefined {
+  if (fail.code === "not_found") return undefined;
+  const { detail, more } = fail.details;
+  const error = more?.error ?? (fail.status >= 500 ? "temporarily_unavailable" : "invalid_request");
+  const body = JSON.stringify({ error, error_description: detail ?? fail.sentence });
+  return { type: "application/json", status: fail.status, body, headers: { "Cache-Control": "no-store" } };
 }

@@ -2,11 +2,9 @@ import * as core from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import * as shape from "../schemas/account.ts";
 import { listOf, object } from "../schemas/schema.ts";
-import { authorizationView, oauthFailureView } from "./authorization-view.ts";
+import { authorizationView, oauthFailureView, pairedView, pairingView, signInView } from "./account-view.ts";
 import { failureView } from "./failure-view.ts";
-import { pairedView, pairingView } from "./pairing-view.ts";
 import { anyone, operator, page, type Request, type Row, route, user } from "./route.ts";
-import { signInView } from "./sign-in-view.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";

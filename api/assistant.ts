@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import * as core from "../core/assistant/face.ts";
 import * as shape from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
+import { Html, html, htmlDocument } from "./html.ts";
 import { anyone, type Request, type Row, route, type View } from "./route.ts";
-import { escapeHtml, htmlDocument } from "./shell.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const eventStream = {
@@ -98,15 +98,15 @@ function pageOrigins(form: core.LeadForm, { runtime }: Request): string[] {
 /** The script comes before the form, so that the button works as soon as it is visible. */
 function document({ fields, submitLabel, language = "en" }: core.StoredForm, nonce: string): string {
   const title = wordsOf(language).widget.form;
-  const form = core.formHtml(fields, submitLabel, true) ?? "";
+  const form = new Html(core.formHtml(fields, submitLabel, true) ?? "");
   return htmlDocument({
     language,
     title,
     styles: [],
     head: [
-      `<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
-      `<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
+      html`<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
+      html`<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
     ],
-    body: `<main><h1 class="svc-unseen">${escapeHtml(title)}</h1>${form}</main>`,
+    body: html`<main><h1 class="svc-unseen">${title}</h1>${form}</main>`,
   });
 }

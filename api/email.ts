@@ -1,8 +1,10 @@
 import * as core from "../core/email/face.ts";
 import * as shape from "../schemas/email.ts";
+import { type Words, wordsOf } from "../schemas/languages.ts";
 import { listOf, object, string } from "../schemas/schema.ts";
-import { anyone, operator, page, type Row, route, user } from "./route.ts";
-import { unsubscribeView } from "./unsubscribe-view.ts";
+import { type CardContent, cardView } from "./card.ts";
+import { html, sentence } from "./html.ts";
+import { anyone, operator, page, type Request, type Row, route, user, type View } from "./route.ts";
 
 const domains = "/v2/account/domains";
 const email = "/v2/handles/:handle/email";
@@ -190,3 +192,24 @@ export const emailRows: Row[] = [
   page(`GET ${unsubscribe}`, shape.unsubscribeLink, core.visitUnsubscribe, unsubscribeView),
   page(`POST ${unsubscribe}`, shape.unsubscribeForm, core.answerUnsubscribe, unsubscribeView, { accepts: "form" }),
 ];
+
+const noReferrer = { "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex", Vary: "Accept-Language" };
+
+/** The page of an unsubscribe link in the visitor's language: a question, or the result and how to undo it. */
+function unsubscribeView({ link }: core.UnsubscribeVisit, request: Request): View {
+  const language = request.language();
+  const content = unsubscribeContent(link, wordsOf(language).unsubscribe);
+  return cardView({ language, ...content, status: link ? 200 : 404, headers: noReferrer });
+}
+
+function unsubscribeContent(link: core.UnsubscribeVisit["link"], words: Words["unsubscribe"]): CardContent {
+  if (!link) return { title: words.title, body: html`<p>${words.missing}</p>` };
+  const saying = (text: string) => html`<p>${sentence(text, { address: link.recipient, sender: link.from })}</p>\n`;
+  const button = (name: string, value: string, label: string) =>
+    html`<form method="post"><button type="submit" name="${name}" value="${value}">${label}</button></form>`;
+  const { question, action, detail, undo } = words;
+  if (link.state === "subscribed")
+    return { title: words.title, body: [saying(question), button("List-Unsubscribe", "One-Click", action)] };
+  if (link.state === "resubscribed") return { title: words.undone, body: saying(words.undoneDetail) };
+  return { title: words.done, body: [saying(detail), link.canUndo && button("undo", "1", undo)] };
+}

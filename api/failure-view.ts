@@ -1,9 +1,9 @@
 import type { Fail } from "../core/platform/errors.ts";
 import type { ErrorCode, InputError } from "../schemas/errors.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
-import { cardLink, cardView } from "./account-view.ts";
+import { cardLink, cardView } from "./card.ts";
+import { html, type Part, sentence } from "./html.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
 
 /** Names of the failure texts: a title and a sentence in each language. */
 type FailureName = keyof Words["failures"];
@@ -38,9 +38,8 @@ export function failureView(fail: Fail, request: Request): View {
   const words = wordsOf(language);
   const { title, advice } = words.failures[failureName(fail, request)];
   // A row with its own text is one whose fields were not typed by the visitor.
-  const wrong = request.said[fail.code] ? [] : mistakes(fail.details.errors ?? [], words);
-  const sentences = wrong.length > 0 ? wrong : [escapeHtml(advice)];
-  const body = [...sentences.map((sentence) => `<p>${sentence}</p>`), nextLink(fail, request, words)].join("\n");
+  const wrong = request.said[fail.code] ? undefined : mistakes(fail.details.errors ?? [], words);
+  const body = html`<p>${wrong ?? advice}</p>\n${nextLink(fail, request, words)}`;
   return cardView({ language, title, status: fail.status, body, isFramed: true });
 }
 
@@ -49,19 +48,19 @@ export function failureName({ code, status }: Fail, { said }: Request): FailureN
   return said[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
 }
 
-/** The invalid fields, by name. */
-function mistakes(errors: InputError[], { mistakes: words }: Words): string[] {
+/** The invalid fields, by name; undefined if none is. */
+function mistakes(errors: InputError[], { mistakes: words }: Words): Part {
   const names = errors.map(({ path }) => path.slice(1)).filter((name) => name !== "");
-  if (names.length === 0) return [];
-  if (names.join() === "email") return [words.email];
-  const list = names.map((name) => `<strong>${escapeHtml(name)}</strong>`).join(", ");
-  return [escapeHtml(words.fields).replace("{fields}", () => list)];
+  if (names.length === 0) return undefined;
+  if (names.join() === "email") return words.email;
+  const fields = names.map((name, at) => [at > 0 && ", ", html`<strong>${name}</strong>`]);
+  return sentence(words.fields, { fields: html`${fields}` });
 }
 
 /** The link of the page: the same address, the page of the form, the page in question, or the start. */
-function nextLink(fail: Fail, { method, address, pagePath, formPage }: Request, { ways }: Words): string {
+function nextLink(fail: Fail, { method, address, pagePath, formPage }: Request, { ways }: Words): Part {
   if (!fail.permanent && method !== "POST") return cardLink(ways.again, address);
   if (formPage !== undefined) return cardLink(ways.back, formPage);
   if (pagePath !== undefined && fail.status !== 404) return cardLink(ways.page, pagePath);
-  return address === "/" ? "" : cardLink(ways.home, "/");
+  return address !== "/" && cardLink(ways.home, "/");
 }

@@ -2,10 +2,10 @@ import { listPublished } from "../core/pages/face.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { publishedPages } from "../schemas/pages.ts";
 import { object } from "../schemas/schema.ts";
-import { cardLink, cardView } from "./account-view.ts";
 import { assetView, favicon } from "./assets.ts";
+import { cardLink, cardView, otherLink } from "./card.ts";
+import { html } from "./html.ts";
 import { page, type Request, type Row, type View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
 
 const nothing = object({});
 const quiet = { logged: false };
@@ -33,14 +33,9 @@ function frontDoorView(_nothing: object, request: Request): View {
   const language = request.language();
   const { frontDoor: words } = wordsOf(language);
   const { host: service } = new URL(BASE_URL);
-  const signIn = LOGIN_BUILTIN ? cardLink(words.signIn, new URL(LOGIN_URL).href) : "";
-  const docs = `<p class="other"><a href="/docs">${escapeHtml(words.docs)}</a></p>`;
-  return cardView({
-    language,
-    title: service,
-    isListed: true,
-    body: `<p>${escapeHtml(words.detail)}</p>\n${signIn}\n${docs}`,
-  });
+  const signIn = LOGIN_BUILTIN && cardLink(words.signIn, new URL(LOGIN_URL).href);
+  const body = html`<p>${words.detail}</p>\n${signIn}\n${otherLink(words.docs, "/docs")}`;
+  return cardView({ language, title: service, isListed: true, body });
 }
 
 /** Crawlers may index people's pages, but not the service's interfaces. */
@@ -54,13 +49,12 @@ function pageRobotsView({ root }: { root: string }): View {
 
 /** The addresses of the published pages on this host (sitemaps.org, protocol 0.9). */
 function sitemapView({ addresses }: { addresses: string[] }): View {
-  const urls = addresses.map((address) => `<url><loc>${escapeHtml(address)}</loc></url>`);
-  const body = `<?xml version="1.0" encoding="UTF-8"?>
+  const urls = addresses.map((address) => html`<url><loc>${address}</loc></url>\n`);
+  const body = html`<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-${urls.join("\n")}
-</urlset>
+${urls}</urlset>
 `;
-  return { type: "application/xml; charset=utf-8", body, headers: freshFor };
+  return { type: "application/xml; charset=utf-8", body: String(body), headers: freshFor };
 }
 
 function text(lines: string[]): View {

@@ -1,9 +1,11 @@
 import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/integrations.ts";
+import { wordsOf } from "../schemas/languages.ts";
 import { object } from "../schemas/schema.ts";
+import { cardLink, cardView, decisionButtons, factList, hiddenInputs } from "./card.ts";
 import { failureView } from "./failure-view.ts";
-import { consentView, decidedView, returnView } from "./provider-consent-view.ts";
-import { creator, page, type Row, route } from "./route.ts";
+import { html, redirect, sentence } from "./html.ts";
+import { creator, page, type Request, type Row, route, type View } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
@@ -77,3 +79,56 @@ export const integrationRows: Row[] = [
     failures: ["integration_not_found"],
   }),
 ];
+
+const providerNames: Record<shape.ProviderKey, string> = {
+  google: "Google",
+  microsoft: "Microsoft",
+  caldav: "CalDAV",
+  zoom: "Zoom",
+  stripe: "Stripe",
+};
+
+/** Where a browser continues after it returns from a provider. The codes in the address go to no other server. */
+function returnView(next: { step: "onward"; location: string } | core.SignInNeeded, request: Request): View {
+  return next.step === "sign-in" ? signInView(next, request) : redirect(next);
+}
+
+/** The page that asks whether to connect an account to a handle. */
+function consentView(question: core.ConsentQuestion | core.SignInNeeded, request: Request): View {
+  if (question.step === "sign-in") return signInView(question, request);
+  const { providerKey, account, handle, name, user, consentId, proof } = question;
+  const language = request.language();
+  const { connect: words } = wordsOf(language);
+  const facts = factList([
+    [words.provider, providerNames[providerKey]],
+    [words.account, account],
+    [words.handle, handle],
+    [words.user, user],
+  ]);
+  const body = html`<p>${sentence(words.question, { account, handle: name })}</p>
+${facts}
+<form method="post" action="/oauth/scheduling/${providerKey}/connect">
+${hiddenInputs({ consentId, proof })}
+${decisionButtons(["connect", words.connect], ["cancel", words.cancel])}
+</form>
+<p class="note">${words.note}</p>`;
+  return cardView({ language, title: words.title, body });
+}
+
+/** The page after the decision. */
+function decidedView(
+  { isConnected, account, name }: { isConnected: boolean; account: string; name: string },
+  request: Request,
+): View {
+  const language = request.language();
+  const { done, doneDetail, cancelled, cancelledDetail } = wordsOf(language).connect;
+  const [title, detail] = isConnected ? [done, doneDetail] : [cancelled, cancelledDetail];
+  return cardView({ language, title, body: html`<p>${sentence(detail, { account, handle: name })}</p>` });
+}
+
+function signInView({ loginUrl }: core.SignInNeeded, request: Request): View {
+  const language = request.language();
+  const { title, signInDetail, signIn } = wordsOf(language).connect;
+  const body = html`<p>${signInDetail}</p>\n${cardLink(signIn, loginUrl)}`;
+  return cardView({ language, title, body });
+}

@@ -1,10 +1,10 @@
 import type { Fail } from "../core/platform/errors.ts";
 import { hasWords, wordsOf } from "../schemas/languages.ts";
-import { cardLink, cardView, codeInput } from "./account-view.ts";
+import { cardLink, cardView, codeInput, otherLink } from "./card.ts";
 import { onThisHost } from "./hosts.ts";
+import { html } from "./html.ts";
 import { languageOfPage } from "./page-view.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml } from "./shell.ts";
 
 /** The address and the language of the visitor's form. */
 interface Origin {
@@ -34,48 +34,39 @@ export function verifiedView(_verified: object, request: Request): View {
 /** The form once more after a wrong code from it; undefined for all other failures. */
 export function wrongCodeView(fail: Fail, request: Request): View | undefined {
   const { leadId = "" } = request.parameters;
-  const isFromForm = queryOf(request).has("language");
+  const isFromForm = request.query.has("language");
   if (fail.code !== "invalid_verification_code" || !isFromForm) return undefined;
   return codeView(request, originOf(request), { leadId, isWrong: true });
 }
 
 function thanksView(detail: string, { language, page }: Origin): View {
   const { thanks, ways } = wordsOf(language);
-  const back = page === undefined ? "" : `\n${cardLink(ways.page, page)}`;
-  return cardView({ language, title: thanks.title, body: `<p>${escapeHtml(detail)}</p>${back}` });
+  const body = html`<p>${detail}</p>\n${page && cardLink(ways.page, page)}`;
+  return cardView({ language, title: thanks.title, body });
 }
 
 /** The form for the mailed code. Its address carries the origin, since the answer has no other way to know it. */
-function codeView(
-  { parameters: { handle = "" } }: Request,
-  { language, page }: Origin,
-  { leadId, isWrong }: { leadId: string; isWrong: boolean },
-): View {
+function codeView(request: Request, { language, page }: Origin, lead: { leadId: string; isWrong: boolean }): View {
   const { thanks, ways, signIn } = wordsOf(language);
   const query = new URLSearchParams({ language, ...(page === undefined ? {} : { page }) });
-  const action = `/v2/public/handles/${handle}/leads/${encodeURIComponent(leadId)}/verify?${query}`;
-  const back =
-    page === undefined ? "" : `\n<p class="other"><a href="${escapeHtml(page)}">${escapeHtml(ways.page)}</a></p>`;
-  const body = `<p>${escapeHtml(thanks.codeDetail)}</p>
-<form method="post" action="${escapeHtml(action)}">
-${codeInput(thanks.code, isWrong ? signIn.wrong : undefined)}
-<button>${escapeHtml(thanks.confirm)}</button>
-</form>${back}`;
-  return cardView({ language, title: thanks.codeTitle, body, ...(isWrong ? { status: 400 } : {}) });
+  const leads = `/v2/public/handles/${request.parameters.handle}/leads`;
+  const body = html`<p>${thanks.codeDetail}</p>
+<form method="post" action="${leads}/${encodeURIComponent(lead.leadId)}/verify?${query.toString()}">
+${codeInput(thanks.code, lead.isWrong ? signIn.wrong : undefined)}
+<button>${thanks.confirm}</button>
+</form>
+${page && otherLink(ways.page, page)}`;
+  return cardView({ language, title: thanks.codeTitle, body, status: lead.isWrong ? 400 : 200 });
 }
 
 /** The origin that the form for the code carries. Anyone can write that address: it leads to this host at most. */
 function originOf(request: Request): Origin {
-  const query = queryOf(request);
+  const { query } = request;
   const [language = "", page] = [query.get("language") ?? "", query.get("page")];
   return {
     language: hasWords(language) ? language : request.language(),
     page: page?.startsWith("/") ? onThisHost(page) : undefined,
   };
-}
-
-function queryOf({ address }: Request): URLSearchParams {
-  return new URL(address, "http://service.invalid").searchParams;
 }
 
 /** The last segment of a page's path; `index` on a host's root (docs/reference.md, "Public page"). */

@@ -4,24 +4,14 @@ import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
-import { cardLink, cardView } from "./account-view.ts";
+import { cardLink, cardView } from "./card.ts";
 import { CodedBody } from "./coded.ts";
+import { Html, html, htmlDocument, jsonScript, linkPreview, type Part, sentence } from "./html.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, htmlDocument, jsonScript, linkPreview, sentence } from "./shell.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' https: data:",
-  "media-src 'self' https:",
-  "font-src 'self' https:",
-  "connect-src 'self'",
-  "frame-src 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'self'",
-].join("; ");
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' https: data:; media-src 'self' https:; font-src 'self' https:; connect-src 'self'; frame-src 'self'; base-uri 'none'; frame-ancestors 'self'";
 
 /** Forms may lead to this host and to any host over TLS. The checkout may also lead to a local payment provider without TLS. */
 function policyOf({ isForSale }: PageVisit, { STRIPE_API_BASE }: Runtime["env"]): string {
@@ -35,20 +25,18 @@ export function pageView(visit: PageVisit, request: Request): Promise<View> {
   return rendered(visit).view(request, {
     "Cache-Control": sharing,
     "Content-Security-Policy": policyOf(visit, request.runtime.env),
-    ...guards,
+    "Referrer-Policy": "strict-origin-when-cross-origin",
     ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
   });
 }
-
-const guards = { "Referrer-Policy": "strict-origin-when-cross-origin" };
 
 /** The code and the link that open a paid page in another browser. */
 export async function sharedView({ code, url }: { code: string; url: string }, request: Request): Promise<View> {
   const language = await languageOfPage(request);
   const { sale, ways } = wordsOf(language);
-  const body = `<p>${escapeHtml(sale.shareDetail)}</p>
-<p><a href="${escapeHtml(url)}">${escapeHtml(url)}</a></p>
-<p><code>${escapeHtml(code)}</code></p>
+  const body = html`<p>${sale.shareDetail}</p>
+<p><a href="${url}">${url}</a></p>
+<p><code>${code}</code></p>
 ${cardLink(ways.page, request.pagePath ?? "/")}`;
   return cardView({ language, title: sale.share, body });
 }
@@ -57,7 +45,7 @@ ${cardLink(ways.page, request.pagePath ?? "/")}`;
 export async function accessMailView({ email }: { email: string }, request: Request): Promise<View> {
   const language = await languageOfPage(request);
   const { sale, ways } = wordsOf(language);
-  const body = `<p>${sentence(sale.linkDetail, { email })}</p>\n${cardLink(ways.page, request.pagePath ?? "/")}`;
+  const body = html`<p>${sentence(sale.linkDetail, { email })}</p>\n${cardLink(ways.page, request.pagePath ?? "/")}`;
   return cardView({ language, title: sale.linkTitle, body });
 }
 
@@ -84,94 +72,93 @@ function rendered(visit: PageVisit): CodedBody {
 
 function document(visit: PageVisit): string {
   const { page, language } = visit;
-  const content = visit.hasAccess ? receipt(visit) + page.content + sharing(visit) : preview(visit);
   const { title, description: summary } = page;
+  const body = visit.hasAccess ? [receipt(visit), new Html(page.content), sharing(visit)] : preview(visit);
   const head = [...linkPreview({ title, summary, url: visit.url }), ...(visit.assistant ? agent(visit) : [])];
-  return htmlDocument({ language, title, head, body: content });
+  return htmlDocument({ language, title, head, body });
 }
 
-function preview(visit: PageVisit): string {
+function preview(visit: PageVisit): Html {
   const { title, description, teaser } = visit.page;
-  return `<main class="svc-preview"><h1>${escapeHtml(title)}</h1><p>${escapeHtml(description)}</p>${teaser}\n${sale(visit)}</main>`;
+  return html`<main class="svc-preview"><h1>${title}</h1><p>${description}</p>${new Html(teaser)}\n${sale(visit)}</main>`;
 }
 
 /** The price, the checkout button, and the forms for readers who paid in another browser. */
-function sale(visit: PageVisit): string {
-  const { handle, page, language, isForSale } = visit;
-  if (!isForSale || !page.price) return "";
+function sale(visit: PageVisit): Part {
+  const { page, language, isForSale } = visit;
+  if (!isForSale || !page.price) return undefined;
   const { buy, note, bought, how, code, open } = wordsOf(language).sale;
-  const localized = (html: string): string => withLanguage(language, html);
-  const price = `<bdi lang="${escapeHtml(language)}">${escapeHtml(formatMoney(page.price, language))}</bdi>`;
-  const label = escapeHtml(buy).replace("{price}", () => price);
-  return `<form class="svc-sale" method="post" action="${actionOf(handle, page.pageSlug, "checkout")}">
-<p><button type="submit">${localized(label)}</button>${lengthOf(visit)}</p>
-<p><small>${localized(escapeHtml(note))}</small></p>
+  const localized = (text: Part): Part => withLanguage(language, text);
+  const price = html`<bdi lang="${language}">${formatMoney(page.price, language)}</bdi>`;
+  return html`<form class="svc-sale" method="post" action="${actionOf(visit, "checkout")}">
+<p><button type="submit">${localized(sentence(buy, { price }))}</button>${lengthOf(visit)}</p>
+<p><small>${localized(note)}</small></p>
 </form>
 <details class="svc-bought">
-<summary>${localized(escapeHtml(bought))}</summary>
-${linkForm(visit)}<p>${localized(escapeHtml(how))}</p>
-<form method="get"><label>${localized(escapeHtml(code))} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${localized(escapeHtml(open))}</button></form>
+<summary>${localized(bought)}</summary>
+${linkForm(visit)}<p>${localized(how)}</p>
+<form method="get"><label>${localized(code)} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${localized(open)}</button></form>
 </details>
 `;
 }
 
-/** How much text the buyer gets, as the time to read it; "" for hardly any. */
-function lengthOf({ page, language }: PageVisit): string {
+/** How much text the buyer gets, as the time to read it; nothing for hardly any. */
+function lengthOf({ page, language }: PageVisit): Part {
   const minutes = readingMinutes(page.content, language);
-  if (minutes === 0) return "";
   const duration = formatMinutes(minutes, wordsLanguage(language));
-  const text = escapeHtml(fillPlaceholders(wordsOf(language).sale.length, { duration }));
-  return ` <small>${withLanguage(language, text)}</small>`;
+  const text = fillPlaceholders(wordsOf(language).sale.length, { duration });
+  return minutes > 0 && html` <small>${withLanguage(language, text)}</small>`;
 }
 
 /** Once after the payment: that it has arrived. */
-function receipt({ isReceipt, language }: PageVisit): string {
-  if (!isReceipt) return "";
-  const text = withLanguage(language, escapeHtml(wordsOf(language).sale.received));
-  return `<p class="svc-receipt" role="status">${text}</p>\n`;
+function receipt({ isReceipt, language }: PageVisit): Part {
+  const text = withLanguage(language, wordsOf(language).sale.received);
+  return isReceipt && html`<p class="svc-receipt" role="status">${text}</p>\n`;
 }
 
 /** The form by which a buyer gets the link by mail. */
-function linkForm({ handle, page, language, mailsLinks }: PageVisit): string {
-  if (!mailsLinks) return "";
-  const { paidWith, send } = wordsOf(language).sale;
-  const localized = (text: string): string => withLanguage(language, escapeHtml(text));
-  return `<form method="post" action="${actionOf(handle, page.pageSlug, "access-mail")}"><label>${localized(paidWith)} <input name="email" type="email" required maxlength="254" autocomplete="email"></label> <button type="submit">${localized(send)}</button></form>
-`;
+function linkForm(visit: PageVisit): Part {
+  const { paidWith, send } = wordsOf(visit.language).sale;
+  const localized = (text: string): Part => withLanguage(visit.language, text);
+  return (
+    visit.mailsLinks &&
+    html`<form method="post" action="${actionOf(visit, "access-mail")}"><label>${localized(paidWith)} <input name="email" type="email" required maxlength="254" autocomplete="email"></label> <button type="submit">${localized(send)}</button></form>
+`
+  );
 }
 
 /** The form that gives a reader of a paid page a code for another browser. */
-function sharing({ handle, page, language }: PageVisit): string {
-  if (page.accessMode !== "PAID") return "";
-  const label = withLanguage(language, escapeHtml(wordsOf(language).sale.share));
-  return `\n<footer class="svc-access"><form method="post" action="${actionOf(handle, page.pageSlug, "access-code")}"><button type="submit">${label}</button></form></footer>`;
+function sharing(visit: PageVisit): Part {
+  const label = withLanguage(visit.language, wordsOf(visit.language).sale.share);
+  return (
+    visit.page.accessMode === "PAID" &&
+    html`\n<footer class="svc-access"><form method="post" action="${actionOf(visit, "access-code")}"><button type="submit">${label}</button></form></footer>`
+  );
 }
 
-function actionOf(handle: string, slug: string, route: string): string {
-  return `/v2/public/pages/${handle}/${slug}/${route}`;
+function actionOf({ handle, page }: PageVisit, route: string): string {
+  return `/v2/public/pages/${handle}/${page.pageSlug}/${route}`;
 }
 
 /** Marks English fallback texts with `lang`, if the page is in another language. */
-function withLanguage(language: string, html: string): string {
-  return hasWords(language) ? html : `<span lang="en" dir="ltr">${html}</span>`;
+function withLanguage(language: string, text: Part): Part {
+  return hasWords(language) ? text : html`<span lang="en" dir="ltr">${text}</span>`;
 }
 
 /** The assistant's config and script. They precede the content, so that the content can't wrap them. */
-function agent({ handle, page, language }: PageVisit): string[] {
-  const root = `/v2/public/pages/${handle}/${page.pageSlug}`;
+function agent(visit: PageVisit): Html[] {
+  const { handle, page, language } = visit;
   const config = {
     handle,
     pageSlug: page.pageSlug,
-    chatUrl: `${root}/agentic-chat`,
-    questionUrl: `${root}/agentic-question`,
+    chatUrl: actionOf(visit, "agentic-chat"),
+    questionUrl: actionOf(visit, "agentic-question"),
     leadUrl: `/v2/public/handles/${handle}/leads`,
     language,
     wordsLanguage: wordsLanguage(language),
     words: wordsOf(language).widget,
     assistant: page.assistant ?? {},
   };
-  return [
-    jsonScript("svc-public-page-agent-config", config),
-    '<script async src="/assets/public-page-agent.js"></script>',
-  ];
+  const script = html`<script async src="/assets/public-page-agent.js"></script>`;
+  return [jsonScript("svc-public-page-agent-config", config), script];
 }

@@ -3,9 +3,9 @@ import { signedRequest } from "../schemas/email.ts";
 import * as shape from "../schemas/payments.ts";
 import { listOf } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
+import { redirect } from "./html.ts";
 import { accessMailView } from "./page-view.ts";
 import { anyone, creator, operator, page, type Row, route } from "./route.ts";
-import { redirect } from "./shell.ts";
 
 const pagePath = "/v2/public/pages/:handle/:pageSlug";
 const checkout = `${pagePath}/checkout` as const;

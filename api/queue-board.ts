@@ -12,11 +12,11 @@ import type {
 } from "@bull-board/api/typings/app";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
+import { escapeHtml } from "../core/platform/words.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import { contentTypes } from "./assets.ts";
 import type { View } from "./route.ts";
 import { Routes } from "./routes.ts";
-import { escapeHtml } from "./shell.ts";
 
 type Query = Record<string, string | string[] | undefined>;
 

@@ -46,6 +46,10 @@ export class AppRequest implements Request {
     return onThisHost(this.#ctx.originalUrl);
   }
 
+  get query(): URLSearchParams {
+    return new URLSearchParams(this.#ctx.querystring);
+  }
+
   get parameters(): Record<string, string> {
     return this.#ctx.state.parameters ?? {};
   }

@@ -59,6 +59,7 @@ export interface Request {
   parameters: Readonly<Record<string, string>>;
   /** Path and query as requested. */
   address: string;
+  query: URLSearchParams;
   /** Path of the page that the request names, on the visitor's host. */
   pagePath: string | undefined;
   /** Path of the page whose form was submitted, if it is on the same host. */

@@ -2,21 +2,20 @@ import { settingsOf } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
-import type { EventPage } from "../core/scheduling/face.ts";
-import { hasWords, languages, wordsLanguage, wordsOf } from "../schemas/languages.ts";
+import type { EventPage, OwnerState, OwnerVisit } from "../core/scheduling/face.ts";
+import { hasWords, languages, type Words, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import type { PublicEvent } from "../schemas/scheduling.ts";
-import { cardLink } from "./account-view.ts";
+import { cardLink, cardView, factList } from "./card.ts";
 import { failureName } from "./failure-view.ts";
+import { html, htmlDocument, jsonScript, type LinkPreview, linkPreview, type Part, unlisted } from "./html.ts";
 import type { Request, View } from "./route.ts";
-import { escapeHtml, htmlDocument, type LinkPreview, linkPreview, unlisted } from "./shell.ts";
 
 interface Page {
   language: string;
   title: string;
-  /** HTML of the main part. */
-  body: string;
-  /** Further elements of the head, as HTML. */
-  head?: string[];
+  body: Part;
+  /** Further elements of the head. */
+  head?: Part[];
   /** Pages of any origin may frame it. */
   isEmbedded?: boolean;
   /** Shows one booking, whose address must not be cached or shared. */
@@ -25,28 +24,22 @@ interface Page {
 }
 
 /** Makes the page interactive and reports its height to an embedding page. */
-const script = '<script src="/assets/scheduling.js" defer></script>';
+const script = html`<script src="/assets/scheduling.js" defer></script>`;
 
 /** The page of an event type: the content that works without the script, and the script's initial data. */
 export async function schedulingView(visit: EventPage, request: Request): Promise<View> {
   const language = languageOf(request, (await settingsOf(request.runtime.redis, visit.handle)).language);
   const { event, booking, isEmbedded, host } = visit;
   const title = event?.title ?? booking?.title ?? "";
+  const summary = event?.description ?? "";
   const { bookingPage: words, events } = wordsOf(language);
-  const data = JSON.stringify({ ...visit, language, languages: Object.keys(languages), words }).replace(
-    /</g,
-    "\\u003c",
-  );
-  const description = event?.description
-    ? `<p class="description" dir="auto">${escapeHtml(event.description)}</p>`
-    : "";
-  const body = `<main id="scheduling">
-<div class="card starting"><h1 dir="auto">${escapeHtml(title)}</h1>${description}
-<noscript><p class="alert">${escapeHtml(events.noscript)}</p></noscript></div>
+  const body = html`<main id="scheduling">
+<div class="card starting"><h1 dir="auto">${title}</h1>${summary && html`<p class="description" dir="auto">${summary}</p>`}
+<noscript><p class="alert">${events.noscript}</p></noscript></div>
 </main>
-<script type="application/json" id="scheduling-visit">${data}</script>
+${jsonScript("scheduling-visit", { ...visit, language, languages: Object.keys(languages), words })}
 ${script}`;
-  const preview = { title: `${title} · ${host.name}`, summary: event?.description ?? "", image: host.logoUrl };
+  const preview = { title: `${title} · ${host.name}`, summary, image: host.logoUrl };
   const head = previewAt(request, preview);
   return pageView({ language, title: preview.title, head, body, isEmbedded, isPrivate: booking !== null });
 }
@@ -58,15 +51,15 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
   const language = languageOf(request, ofHandle);
   const words = wordsOf(language).events;
   const title = fillPlaceholders(words.title, { host: displayName ?? handle });
-  const items = events.map((event) => eventItem(event, request, language)).join("");
-  const list = items === "" ? `<p>${escapeHtml(words.none)}</p>` : `<ul class="events">${items}</ul>`;
-  const logo = logoUrl === null ? "" : `<img class="logo" src="${escapeHtml(logoUrl)}" alt="">`;
+  const items = events.map((event) => eventItem(event, request, language));
+  const list = items.length === 0 ? html`<p>${words.none}</p>` : html`<ul class="events">${items}</ul>`;
   const head = previewAt(request, { title, summary: "", image: logoUrl });
+  const logo = logoUrl !== null && html`<img class="logo" src="${logoUrl}" alt="">`;
   return pageView({ language, title, head, body: plain(title, list, logo) });
 }
 
 /** The preview of a public page's link: its path without the query, which only changes how the page looks. */
-function previewAt({ address, runtime }: Request, preview: Omit<LinkPreview, "url">): string[] {
+function previewAt({ address, runtime }: Request, preview: Omit<LinkPreview, "url">): Part[] {
   const { pathname } = new URL(address, runtime.env.BASE_URL);
   return linkPreview({ ...preview, url: new URL(pathname, runtime.env.BASE_URL).href });
 }
@@ -75,7 +68,7 @@ function previewAt({ address, runtime }: Request, preview: Omit<LinkPreview, "ur
 export function schedulingFailure(fail: Fail, request: Request): View {
   const language = languageOf(request);
   const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
-  const body = `${plain(title, `<p>${escapeHtml(advice)}</p>${wayOn(fail, request, language)}`)}\n${script}`;
+  const body = html`${plain(title, html`<p>${advice}</p>${wayOn(fail, request, language)}`)}\n${script}`;
   return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
 }
 
@@ -84,13 +77,9 @@ function languageOf(request: Request, ofHandle?: string | null): string {
   return chosenLanguage(request) ?? request.language(ofHandle);
 }
 
-function chosenLanguage(request: Request): string | undefined {
-  const chosen = queryOf(request).get("language") ?? "";
+function chosenLanguage({ query }: Request): string | undefined {
+  const chosen = query.get("language") ?? "";
   return hasWords(chosen) ? wordsLanguage(chosen) : undefined;
-}
-
-function queryOf({ address }: Request): URLSearchParams {
-  return new URL(address, "http://service.invalid").searchParams;
 }
 
 /** The address of a handle's list or of an event, which keeps the language that the visitor has chosen. */
@@ -101,21 +90,19 @@ function addressOf(request: Request, ...path: string[]): string {
 }
 
 /** Once more, the handle's other events, or the start; inside another page there is only the same address, which may be framed. */
-function wayOn(fail: Fail, request: Request, language: string): string {
+function wayOn(fail: Fail, request: Request, language: string): Part {
   const { ways } = wordsOf(language);
   if (!fail.permanent) return cardLink(ways.again, request.address);
-  if (queryOf(request).has("embed")) return "";
+  if (request.query.has("embed")) return undefined;
   const { handle = "", eventSlug } = request.parameters;
-  if (eventSlug === undefined) return cardLink(ways.home, "/");
-  return cardLink(ways.events, addressOf(request, handle));
+  return eventSlug === undefined ? cardLink(ways.home, "/") : cardLink(ways.events, addressOf(request, handle));
 }
 
-function eventItem(event: PublicEvent, request: Request, language: string): string {
+function eventItem(event: PublicEvent, request: Request, language: string): Part {
   const { handle, slug, title, description } = event;
-  const text = description === "" ? "" : `<span class="description" dir="auto">${escapeHtml(description)}</span>`;
-  const address = addressOf(request, handle, slug);
-  const terms = escapeHtml(termsOf(event, language).join(" · "));
-  return `<li><a href="${address}"><strong dir="auto">${escapeHtml(title)}</strong><span class="terms">${terms}</span>${text}</a></li>`;
+  const text = description && html`<span class="description" dir="auto">${description}</span>`;
+  const terms = termsOf(event, language).join(" · ");
+  return html`<li><a href="${addressOf(request, handle, slug)}"><strong dir="auto">${title}</strong><span class="terms">${terms}</span>${text}</a></li>`;
 }
 
 /** Length, price, and whether the host confirms bookings. */
@@ -127,46 +114,61 @@ function termsOf({ duration, price, confirmationRequired }: PublicEvent, languag
   ];
 }
 
-function plain(title: string, body: string, logo = ""): string {
-  return `<main id="scheduling"><div class="card plain">${logo}<h1>${escapeHtml(title)}</h1>${body}</div></main>`;
+function plain(title: string, body: Part, logo?: Part): Part {
+  return html`<main id="scheduling"><div class="card plain">${logo}<h1>${title}</h1>${body}</div></main>`;
 }
 
-function pageView(page: Page): View {
-  return {
-    type: "text/html; charset=utf-8",
-    status: page.status ?? 200,
-    body: document(page),
-    headers: headersOf(page),
-  };
-}
-
-function headersOf({ isEmbedded, isPrivate }: Page): Record<string, string> {
-  const policy = [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "connect-src 'self'",
-    "img-src https:",
-    "form-action 'none'",
-    "base-uri 'none'",
-    "require-trusted-types-for 'script'",
-    `frame-ancestors ${isEmbedded ? "*" : "'none'"}`,
-  ];
-  return {
-    "Content-Security-Policy": policy.join("; "),
-    "Cache-Control": isPrivate ? "no-store" : "no-cache",
-    // The address may contain a booking's uid, which is enough to cancel it.
-    "Referrer-Policy": "no-referrer",
-  };
-}
-
-function document({ language, title, head = [], body, isPrivate, isEmbedded, status }: Page): string {
-  return htmlDocument({
+function pageView({ language, title, head, body, isEmbedded, isPrivate, status }: Page): View {
+  const document = htmlDocument({
     language,
     title,
-    head: isPrivate || isEmbedded ? [unlisted] : head,
+    head: isPrivate || isEmbedded ? [unlisted] : (head ?? []),
     styles: ["page.css", "scheduling.css"],
     look: isEmbedded && status === undefined ? "scheduling embedded" : "scheduling",
     body,
   });
+  const headers = {
+    "Content-Security-Policy": `default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https:; form-action 'none'; base-uri 'none'; require-trusted-types-for 'script'; frame-ancestors ${isEmbedded ? "*" : "'none'"}`,
+    "Cache-Control": isPrivate ? "no-store" : "no-cache",
+    // The address may contain a booking's uid, which is enough to cancel it.
+    "Referrer-Policy": "no-referrer",
+  };
+  return { type: "text/html; charset=utf-8", status: status ?? 200, body: document, headers };
+}
+
+/** Statuses of dead links: 410 for links that once worked (RFC 9110, section 15.5.11), 404 for all others. */
+const deadLinks: Partial<Record<OwnerState, number>> = { expired: 410, over: 410, invalid: 404 };
+
+/** The page behind a link in an owner's mail: the booking, its status, and the decision that the link asks for. */
+export function ownerBookingView({ state, language, host, facts }: OwnerVisit): View {
+  const { title, status, form } = ownerContent(state, wordsOf(language).ownerBookingPage);
+  const list = facts.length > 0 && factList(facts.map(([name, value, address]) => [name, factValue(value, address)]));
+  return cardView({
+    language,
+    title,
+    status: deadLinks[state] ?? 200,
+    body: [host && html`<p dir="auto">${host}</p>`, status, list, form],
+    headers: { Vary: "Accept-Language", "Referrer-Policy": "no-referrer" },
+  });
+}
+
+/** The title, and either a status or a form that posts to the page's own address. */
+function ownerContent(
+  state: OwnerState,
+  words: Words["ownerBookingPage"],
+): { title: string; status?: Part; form?: Part } {
+  const form = (label: string, reason?: Part) =>
+    html`<form method="post">${reason}<button type="submit">${label}</button></form>`;
+  if (state === "confirm") return { title: words.confirmTitle, form: form(words.confirm) };
+  if (state === "decline") {
+    const reason = html`<label>${words.reason}<textarea name="reason" rows="3" maxlength="1000"></textarea></label>`;
+    return { title: words.declineTitle, form: form(words.decline, reason) };
+  }
+  const title = state === "invalid" ? words.invalidTitle : words.title;
+  return { title, status: html`<p role="status">${words[state]}</p>` };
+}
+
+function factValue(value: string, address: string | undefined): Part {
+  const lines = value.split("\n").map((line, at) => [at > 0 && html`<br>`, line]);
+  return address && /^https?:/i.test(address) ? html`<a href="${address}" rel="noreferrer">${lines}</a>` : lines;
 }

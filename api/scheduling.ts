@@ -1,9 +1,8 @@
 import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/scheduling.ts";
 import { listOf, object } from "../schemas/schema.ts";
-import { ownerBookingView } from "./owner-booking-view.ts";
 import { anyone, creator, page, type Row, route, type View } from "./route.ts";
-import { eventListView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
+import { eventListView, ownerBookingView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
 
 const owned = "/v2/handles/:handle/scheduling";
 const schedules = `${owned}/schedules` as const;
