@@ -3,7 +3,7 @@ import { extname } from "node:path";
 import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
 import { object, string } from "../schemas/schema.ts";
-import { CodedBody } from "./coded.ts";
+import { type SharedBody, sharedBody } from "./reply.ts";
 import { page, type Request, type Row, type View } from "./route.ts";
 
 /** Content types of files by their extension. */
@@ -19,7 +19,7 @@ export const contentTypes: Record<string, string> = {
 /** Built files come first, in a build and in the sources; style sheets need no build. */
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
 const fileName = /^[a-z0-9-]+\.(js|css|svg|ico)$/;
-const loaded = new Map<string, CodedBody>();
+const loaded = new Map<string, SharedBody>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
@@ -29,12 +29,12 @@ export const assetRows: Row[] = [
 ];
 
 /** The icon of every host. */
-export function favicon(): Promise<CodedBody> {
+export function favicon(): Promise<SharedBody> {
   return asset("favicon.ico");
 }
 
-export function assetView(asset: CodedBody, request: Request): Promise<View> {
-  return asset.view(request, headers);
+export function assetView(asset: SharedBody, request: Request): Promise<View> {
+  return asset(request, headers);
 }
 
 const headers = {
@@ -43,12 +43,12 @@ const headers = {
 };
 
 /** A file, read once per process. */
-async function asset(file: string): Promise<CodedBody> {
+async function asset(file: string): Promise<SharedBody> {
   const known = loaded.get(file);
   if (known) return known;
   const place = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
   if (!place) throw new Fail("not_found");
-  const body = new CodedBody(contentTypes[extname(file)] as string, readFileSync(place));
+  const body = sharedBody(contentTypes[extname(file)] as string, readFileSync(place));
   loaded.set(file, body);
   return body;
 }

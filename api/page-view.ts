@@ -5,8 +5,8 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./card.ts";
-import { CodedBody } from "./coded.ts";
 import { Html, html, htmlDocument, jsonScript, linkPreview, type Part, sentence } from "./html.ts";
+import { type SharedBody, sharedBody } from "./reply.ts";
 import type { Request, View } from "./route.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
@@ -22,7 +22,7 @@ function policyOf({ isForSale }: PageVisit, { STRIPE_API_BASE }: Runtime["env"])
 /** A page in the service's shell. Without access, a paid page shows title, description, teaser and price. */
 export function pageView(visit: PageVisit, request: Request): Promise<View> {
   const sharing = visit.page.accessMode === "PAID" || visit.cookie ? "private, no-cache" : "public, no-cache";
-  return rendered(visit).view(request, {
+  return rendered(visit)(request, {
     "Cache-Control": sharing,
     "Content-Security-Policy": policyOf(visit, request.runtime.env),
     "Referrer-Policy": "strict-origin-when-cross-origin",
@@ -58,14 +58,14 @@ export async function languageOfPage(request: Request, slug?: string): Promise<s
   return request.language((await settingsOf(runtime.redis, handle)).language);
 }
 
-const renderedPages = new WeakMap<object, Map<string, CodedBody>>();
+const renderedPages = new WeakMap<object, Map<string, SharedBody>>();
 
 /** The page, rendered once per variant and cached as long as the page. */
-function rendered(visit: PageVisit): CodedBody {
-  const variants = renderedPages.get(visit.page) ?? new Map<string, CodedBody>();
+function rendered(visit: PageVisit): SharedBody {
+  const variants = renderedPages.get(visit.page) ?? new Map<string, SharedBody>();
   renderedPages.set(visit.page, variants);
   const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt].map(Number).join("");
-  const body = variants.get(variant) ?? new CodedBody("text/html; charset=utf-8", document(visit));
+  const body = variants.get(variant) ?? sharedBody("text/html; charset=utf-8", document(visit));
   variants.set(variant, body);
   return body;
 }

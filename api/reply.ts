@@ -1,41 +1,96 @@
 import { Buffer } from "node:buffer";
-import { Readable } from "node:stream";
+import { createHash } from "node:crypto";
+import { pipeline, Readable } from "node:stream";
+import { promisify } from "node:util";
+import {
+  brotliCompress,
+  brotliCompressSync,
+  constants,
+  createBrotliCompress,
+  createGzip,
+  gzip,
+  gzipSync,
+} from "node:zlib";
 import type { Context } from "koa";
-import { compressed } from "./coded.ts";
+import type { Request, View } from "./route.ts";
 
 /** A response. The body may be a stream. */
 export interface HttpReply {
   status: number;
   headers: Readonly<Record<string, string | string[]>>;
-  body?: string | Uint8Array | AsyncIterable<string>;
+  body?: View["body"] | undefined;
 }
 
-/** Sends a reply through Koa, with the common headers; 304 if the client's copy is current (RFC 9110, section 13). */
+/** Sends a reply through Koa; 304 if the client's copy is current (RFC 9110, section 13). */
 export function sendReply(ctx: Context, { status, headers, body = "" }: HttpReply): void {
   ctx.status = status;
-  ctx.set({ ...common(ctx), ...headers });
+  ctx.set(headers as Record<string, string | string[]>);
   if (ctx.fresh) ctx.status = 304;
-  if (isEmpty(ctx.status)) return;
-  const type = ctx.response.get("Content-Type");
-  ctx.body = isStream(body) ? Readable.from(body) : compressed(ctx, bytes(body));
-  // Koa would guess a type from the body; a reply names its type or has none.
-  if (type === "") ctx.remove("Content-Type");
+  // Statuses without content (RFC 9110, sections 15.3.5 and 15.4.5).
+  if (ctx.status === 204 || ctx.status === 304) return;
+  ctx.body = compressed(ctx, typeof body === "string" ? body : bytesOf(body));
 }
 
-/** Headers of every response. */
-export function common(ctx: Context): Record<string, string> {
-  return { "X-Request-Id": ctx.state.requestId, "X-Content-Type-Options": "nosniff" };
+function bytesOf(body: Uint8Array | AsyncIterable<string>): Buffer | Readable {
+  if (Symbol.asyncIterator in body) return Readable.from(body);
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-/** True for statuses without content (RFC 9110, sections 15.3.5 and 15.4.5). */
-function isEmpty(status: number): boolean {
-  return status === 204 || status === 304;
+/** Smaller bodies are sent as they are, in bytes. */
+const MIN_COMPRESSED = 1024;
+/** Larger bodies are compressed off the event loop, in bytes. */
+const MAX_AT_ONCE = 32_768;
+
+const codings = ["br", "gzip"] as const;
+type Coding = (typeof codings)[number] | "identity";
+
+const brotli = (quality: number) => ({ params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
+
+/** The first of these content codings that the client accepts (RFC 9110, section 12.5.3). */
+export function acceptedCoding<C extends string>(ctx: Context, known: readonly C[]): C | "identity" {
+  return known.find((coding) => ctx.acceptsEncodings(coding) === coding) ?? "identity";
 }
 
-function bytes(body: string | Uint8Array): string | Buffer {
-  return typeof body === "string" ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+/** A text in the client's coding: a small one at once, since a stream and its threads cost more, any other as it is sent. */
+function compressed(ctx: Context, body: string | Buffer | Readable): string | Buffer | Readable {
+  const size = body instanceof Readable ? Number.POSITIVE_INFINITY : Buffer.byteLength(body);
+  if (size < MIN_COMPRESSED || ctx.method === "HEAD" || ctx.response.has("Content-Encoding")) return body;
+  const coding = /^text\/|json$|xml$|javascript$/.test(ctx.response.type) ? acceptedCoding(ctx, codings) : "identity";
+  if (coding === "identity") return body;
+  ctx.set("Content-Encoding", coding);
+  if (!(body instanceof Readable) && size <= MAX_AT_ONCE)
+    return coding === "br" ? brotliCompressSync(body, brotli(1)) : gzipSync(body, { level: 1 });
+  const encoder = coding === "br" ? createBrotliCompress(brotli(4)) : createGzip();
+  // Koa ends the response when its stream fails.
+  return pipeline(body instanceof Readable ? body : Readable.from([body]), encoder, () => {});
 }
 
-function isStream(body: NonNullable<HttpReply["body"]>): body is AsyncIterable<string> {
-  return typeof body === "object" && Symbol.asyncIterator in body;
+/** For bodies that are sent often. */
+const encoders: Record<Coding, (plain: Buffer) => Promise<Buffer>> = {
+  br: (plain) => promisify(brotliCompress)(plain, brotli(9)),
+  gzip: promisify(gzip),
+  identity: async (plain) => plain,
+};
+
+/** A view of a body that many requests share, in the smallest coding that the client accepts. */
+export type SharedBody = (request: Request, headers: View["headers"]) => Promise<View>;
+
+/** A body of which each content coding is made once, when it is first asked for, with a tag of its own (RFC 9110, section 8.4.1). */
+export function sharedBody(type: string, plain: string | Buffer): SharedBody {
+  const bytes = Buffer.from(plain);
+  const known = new Map<Coding, ReturnType<typeof encoded>>();
+  return async (request, headers) => {
+    const coding = bytes.length < MIN_COMPRESSED ? "identity" : request.coding(codings);
+    const encoding = known.get(coding) ?? encoded(bytes, coding);
+    known.set(coding, encoding);
+    const { body, coded } = await encoding;
+    return { type, body, headers: { ...headers, ...coded } };
+  };
+}
+
+/** The bytes with their entity tag (RFC 9110, section 8.8.3). */
+async function encoded(plain: Buffer, coding: Coding) {
+  const body = await encoders[coding](plain);
+  const tag = createHash("sha256").update(body).digest("base64url").slice(0, 22);
+  return { body, coded: { ETag: `"${tag}"`, ...(coding === "identity" ? {} : { "Content-Encoding": coding }) } };
 }

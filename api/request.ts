@@ -2,8 +2,8 @@ import type { Context } from "koa";
 import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
-import { acceptedCoding } from "./coded.ts";
 import { mayBePageHost, onThisHost } from "./hosts.ts";
+import { acceptedCoding } from "./reply.ts";
 import type { HeaderInput, Request, Row } from "./route.ts";
 
 /** Longest language tag that a request may name, in characters. */

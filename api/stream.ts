@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
 import type { Context } from "koa";
-import { common } from "./reply.ts";
 
 /** One server-sent event: its number for `Last-Event-ID`, and one line of JSON. */
 export interface StreamEvent {
@@ -25,7 +24,7 @@ const headers = {
 export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent>): Promise<void> {
   ctx.respond = false;
   const { res } = ctx;
-  res.writeHead(200, { ...common(ctx), ...headers });
+  res.writeHead(200, headers);
   res.write(": open\n\n");
   const keepAlive = setInterval(() => res.write(": pulse\n\n"), KEEP_ALIVE_MS);
   try {

@@ -56,7 +56,8 @@ class Browser {
 }
 
 function unescaped(html: string): string {
-  return html.replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)));
+  const signs: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
+  return html.replace(/&([#\w]+);/g, (_, name: string) => signs[name] as string);
 }
 
 interface Tokens {
