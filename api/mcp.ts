@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";
-import type { McpHttpHandler } from "@modelcontextprotocol/server";
+import type { McpHttpHandler, McpRequestContext, Server } from "@modelcontextprotocol/server";
 import { toolsResource } from "../core/account/face.ts";
 import type { Env } from "../core/platform/env.ts";
 import { Fail } from "../core/platform/errors.ts";
@@ -9,7 +9,7 @@ import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
 import { anything, handle, map, object, optional, type Schema, string } from "../schemas/schema.ts";
 import { type Access, anyone, type Row, route, type View } from "./route.ts";
-import { assertToolAllowed, type ToolRow, toolRows } from "./tools.ts";
+import { assertToolAllowed, callTool, type ToolRow, toolRows, toolsFor } from "./tools.ts";
 
 const endpoint = "/mcp/:handle/mcp";
 const metadata = `/.well-known/oauth-protected-resource${endpoint}` as const;
@@ -71,10 +71,29 @@ interface Mounted {
   handler: McpHttpHandler;
 }
 
-/** Loads the large protocol library at the first message. */
+/** Loads the large protocol library at the first message. The tools never change at runtime, so there are no subscriptions. */
 async function mount(tools: ToolRow[]): Promise<Mounted> {
-  const { openMcp } = await import("./mcp-server.ts");
-  return { tools, handler: openMcp(tools) };
+  const library = await import("@modelcontextprotocol/server");
+  const options = { maxSubscriptions: 0, keepAliveMs: 0 };
+  return { tools, handler: library.createMcpHandler((context) => serverOf(library, tools, context), options) };
+}
+
+/** A stateless server for one request. */
+function serverOf(
+  { Server, ProtocolError, ProtocolErrorCode }: typeof import("@modelcontextprotocol/server"),
+  tools: ToolRow[],
+  { authInfo }: McpRequestContext,
+): Server {
+  const { runtime, caller } = (authInfo?.extra ?? {}) as { runtime: Runtime; caller: Caller };
+  const server = new Server({ name: "handle-platform", version: "2" }, { capabilities: { tools: {} } });
+  const usable = toolsFor(tools, caller);
+  server.setRequestHandler("tools/list", () => ({ tools: usable.map(({ described }) => described) }));
+  server.setRequestHandler("tools/call", async ({ params }) => {
+    const row = usable.find(({ tool }) => tool.name === params.name);
+    if (row === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);
+    return callTool(runtime, row, { input: params.arguments ?? {}, caller });
+  });
+  return server;
 }
 
 interface McpCall {

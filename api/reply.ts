@@ -54,7 +54,7 @@ export function acceptedCoding<C extends string>(ctx: Context, known: readonly C
 /** A text in the client's coding: a small one at once, since a stream and its threads cost more, any other as it is sent. */
 function compressed(ctx: Context, body: string | Buffer | Readable): string | Buffer | Readable {
   const size = body instanceof Readable ? Number.POSITIVE_INFINITY : Buffer.byteLength(body);
-  if (size < MIN_COMPRESSED || ctx.method === "HEAD" || ctx.response.has("Content-Encoding")) return body;
+  if (size < MIN_COMPRESSED || ctx.method === "HEAD" || ctx.res.hasHeader("Content-Encoding")) return body;
   const coding = /^text\/|json$|xml$|javascript$/.test(ctx.response.type) ? acceptedCoding(ctx, codings) : "identity";
   if (coding === "identity") return body;
   ctx.set("Content-Encoding", coding);
