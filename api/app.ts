@@ -17,7 +17,7 @@ import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemReply } from "./problem.ts";
 import { type HttpReply, sendReply } from "./reply.ts";
-import { AppRequest, headerFields } from "./request.ts";
+import { headerFields, requestOf } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
@@ -171,8 +171,8 @@ async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
-  if (row.page && prefersHtml(ctx)) return replyOfView(await row.page(result as never, new AppRequest(runtime, ctx)));
-  if (row.view) return replyOfView(await row.view(result as never, new AppRequest(runtime, ctx)), status, row.headers);
+  if (row.page && prefersHtml(ctx)) return replyOfView(await row.page(result as never, requestOf(runtime, ctx)));
+  if (row.view) return replyOfView(await row.view(result as never, requestOf(runtime, ctx)), status, row.headers);
   const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
   return { status, headers, body: jsonOf(result as object) };
 }
@@ -212,7 +212,7 @@ async function failurePage(runtime: Runtime, ctx: Context, known: Fail): Promise
   const { row, pageHost } = ctx.state as State;
   const isPage = prefersHtml(ctx) || (pageHost !== undefined && known.status === 404);
   if (!row?.errorView && !isPage) return undefined;
-  const asked = new AppRequest(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, known));
+  const asked = requestOf(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, known));
   return row?.errorView?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
 }
 

@@ -28,8 +28,10 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
     if (await inTime(ctx, isEmpty(ctx))) return {};
     throw new Fail("unsupported_media_type");
   }
-  const parsing = parserOf(limit)(ctx, async () => {});
-  await inTime(ctx, parsing);
+  await inTime(
+    ctx,
+    parserOf(limit)(ctx, async () => {}),
+  );
   return plain(ctx.request.body);
 }
 
@@ -49,17 +51,13 @@ async function isEmpty({ req }: Context): Promise<boolean> {
   return true;
 }
 
-type Parser = ReturnType<typeof koaBody>;
-const parsers = new Map<number, Parser>();
+const parsers = new Map<number, ReturnType<typeof koaBody>>();
 
-function parserOf(limit: number): Parser {
-  const parser = parsers.get(limit) ?? createParser(limit);
-  parsers.set(limit, parser);
-  return parser;
-}
-
-function createParser(limit: number): Parser {
-  return koaBody({
+/** koa-body checks its options whenever a parser is made, so there is one for each limit. */
+function parserOf(limit: number): ReturnType<typeof koaBody> {
+  const known = parsers.get(limit);
+  if (known) return known;
+  const parser = koaBody({
     text: false,
     multipart: true,
     jsonTypes: types.json,
@@ -72,6 +70,8 @@ function createParser(limit: number): Parser {
       throw asClientError(error);
     },
   });
+  parsers.set(limit, parser);
+  return parser;
 }
 
 /** Maps the parsers' errors: bytes that can't be decompressed, decoded or parsed are a client error. */
@@ -101,19 +101,14 @@ async function* bytes(ctx: Context, limit: number): AsyncGenerator<Buffer> {
 }
 
 async function inTime<T>(ctx: Context, reading: Promise<T>, timeoutMs = TIMEOUT_MS): Promise<T> {
-  let refuse: (error: Error) => void = () => {};
+  let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    refuse = reject;
+    timer = setTimeout(() => {
+      ctx.set("Connection", "close");
+      reject(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
+    }, timeoutMs);
   });
-  const timer = setTimeout(() => {
-    ctx.set("Connection", "close");
-    refuse(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
-  }, timeoutMs);
-  try {
-    return await Promise.race([reading, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return Promise.race([reading, late]).finally(() => clearTimeout(timer));
 }
 
 function plain(body: unknown): Record<string, unknown> {

@@ -26,61 +26,36 @@ function visitorLanguage(ctx: Context): string {
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }
 
-/** The request that presenters see. Its parts are computed on demand, since most presenters use none. */
-export class AppRequest implements Request {
-  readonly runtime: Runtime;
-  readonly #ctx: Context;
-  readonly #fallback: string | null;
-
-  constructor(runtime: Runtime, ctx: Context, fallback: string | null = null) {
-    this.runtime = runtime;
-    this.#ctx = ctx;
-    this.#fallback = fallback;
-  }
-
-  get method(): string {
-    return this.#ctx.method;
-  }
-
-  get address(): string {
-    return onThisHost(this.#ctx.originalUrl);
-  }
-
-  get query(): URLSearchParams {
-    return new URLSearchParams(this.#ctx.querystring);
-  }
-
-  get parameters(): Record<string, string> {
-    return this.#ctx.state.parameters ?? {};
-  }
-
-  get pagePath(): string | undefined {
-    const { handle, pageSlug } = this.parameters;
-    if (handle === undefined || pageSlug === undefined) return undefined;
-    return mayBePageHost(this.runtime, this.#ctx)
-      ? `/${encodeURIComponent(pageSlug)}`
-      : `/p/${handle}/${encodeURIComponent(pageSlug)}`;
-  }
-
-  get formPage(): string | undefined {
-    const referrer = this.#ctx.get("referer");
-    if (this.#ctx.method !== "POST" || !URL.canParse(referrer)) return undefined;
-    const { host, pathname, search } = new URL(referrer);
-    // The address of an API route, which answered the form, can't be opened again.
-    return host === this.#ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
-  }
-
-  get said(): Request["said"] {
-    return (this.#ctx.state.row as Row | undefined)?.said ?? {};
-  }
-
-  coding<C extends string>(known: readonly C[]): C | "identity" {
-    return acceptedCoding(this.#ctx, known);
-  }
-
-  language(fallback = this.#fallback): string {
-    this.#ctx.vary("Accept-Language");
-    const first = wordsLanguage(fallback ?? "en");
-    return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
-  }
+/** The request that presenters see. Most use few of its parts, so the others are computed on demand. */
+export function requestOf(runtime: Runtime, ctx: Context, ofFailure: string | null = null): Request {
+  const { method, state } = ctx;
+  const { row, parameters = {} } = state as { row?: Row; parameters?: Record<string, string> };
+  return {
+    runtime,
+    method,
+    parameters,
+    address: onThisHost(ctx.originalUrl),
+    said: row?.said ?? {},
+    get query() {
+      return new URLSearchParams(ctx.querystring);
+    },
+    get pagePath() {
+      const { handle, pageSlug } = parameters;
+      if (handle === undefined || pageSlug === undefined) return undefined;
+      return `${mayBePageHost(runtime, ctx) ? "" : `/p/${handle}`}/${encodeURIComponent(pageSlug)}`;
+    },
+    get formPage() {
+      const referrer = ctx.get("referer");
+      if (method !== "POST" || !URL.canParse(referrer)) return undefined;
+      const { host, pathname, search } = new URL(referrer);
+      // The address of an API route, which answered the form, can't be opened again.
+      return host === ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
+    },
+    coding: (known) => acceptedCoding(ctx, known),
+    language: (fallback = ofFailure) => {
+      ctx.vary("Accept-Language");
+      const first = wordsLanguage(fallback ?? "en");
+      return ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
+    },
+  };
 }
