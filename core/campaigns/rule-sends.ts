@@ -1,15 +1,12 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Lead } from "../../schemas/leads.ts";
 import { acceptMessage } from "../email/face.ts";
-import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { allRecords } from "../store/records.ts";
+import { allRecords, readRecord } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
-import { findCampaign } from "./campaigns.ts";
 import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
-import { findRule, type StoredRule, sendKeys } from "./rules.ts";
-import { leadOf, snapshot } from "./snapshot.ts";
+import { findRule, leadOf, type StoredRule, sendKeys, snapshot } from "./rules.ts";
 
 /**
  * Fires the rules of a campaign on a trigger: enabled rules for this trigger that are older than it. A rule fires once per lead, however
@@ -79,7 +76,7 @@ async function reasonAgainst(
 ): Promise<string | undefined> {
   if (rule === undefined) return "email_rule_not_found";
   if (!rule.enabled) return "email_rule_disabled";
-  const campaign = await findCampaign(runtime, data.handle, data.campaignId).catch(gone);
+  const campaign = await readRecord<{ live: boolean }>(runtime.redis, keys.campaign(data.handle, data.campaignId));
   if (campaign === undefined) return "campaign_not_found";
   return campaign.live ? undefined : "campaign_not_live";
 }
@@ -109,9 +106,4 @@ async function settleSend(
   state: "sent" | "denied",
 ): Promise<void> {
   await scripts.settleSend(redis, sendKeys(handle, ruleId), { leadId, state });
-}
-
-function gone(error: unknown): undefined {
-  if (error instanceof Fail && error.status === 404) return undefined;
-  throw error;
 }

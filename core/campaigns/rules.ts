@@ -8,7 +8,9 @@ import {
   type ruleListing,
   type rulePath,
   type rulePreview,
+  snapshotNames,
 } from "../../schemas/campaigns.ts";
+import type { Lead } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } from "../email/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -19,7 +21,6 @@ import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { findCampaign } from "./campaigns.ts";
-import { leadOf, snapshot } from "./snapshot.ts";
 
 /** A stored rule. */
 export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
@@ -62,8 +63,7 @@ export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChang
   if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
     delayOf(changes.trigger, changes.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
-  const current = await findRule(runtime, input);
-  if (current === undefined) throw new Fail("email_rule_not_found");
+  const current = await requireRule(runtime, input);
   await mustBeUsable(runtime, handle, merged(current, changes, runtime.now()), changes);
   const change = (now: StoredRule): StoredRule => {
     if (now.deletedAt !== undefined) throw new Fail("email_rule_not_found");
@@ -79,24 +79,20 @@ export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChang
 
 /** Deletes a rule: its waiting sends are denied when due. Idempotent. */
 export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>): Promise<void> {
+  const { redis, now } = runtime;
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
-  await retryOnConflict(runtime.redis, keys.rule(handle, campaignId, ruleId), () => tryDelete(runtime, input));
-}
-
-/** True once the rule is deleted; undefined after a conflicting change. */
-async function tryDelete(runtime: Runtime, path: Infer<typeof rulePath>): Promise<true | undefined> {
-  const rule = await findRule(runtime, path);
-  if (rule === undefined) return true;
-  const { version, ...stored } = rule;
-  const { handle, campaignId, ruleId } = path;
-  const json = JSON.stringify({ ...stored, deletedAt: new Date(runtime.now()).toISOString() });
-  const { key, list, counter } = placeOf(handle, campaignId, ruleId);
-  const input = { version, json, ruleId, keepSeconds: DELETED_RETENTION_SECONDS };
-  const places = { rule: key, list, counter, ...sendKeys(handle, ruleId) };
-  const result = await scripts.retireRule(runtime.redis, places, input);
-  return result === "retired" ? true : undefined;
+  const { key: rule, list, counter } = placeOf(handle, campaignId, ruleId);
+  const places = { rule, list, counter, ...sendKeys(handle, ruleId) };
+  await retryOnConflict(redis, rule, async () => {
+    const found = await findRule(runtime, input);
+    if (found === undefined) return true;
+    const { version, ...stored } = found;
+    const json = JSON.stringify({ ...stored, deletedAt: new Date(now()).toISOString() });
+    const retired = { version, json, ruleId, keepSeconds: DELETED_RETENTION_SECONDS };
+    return (await scripts.retireRule(redis, places, retired)) === "retired" || undefined;
+  });
 }
 
 /** The recorded state of a rule's sends. */
@@ -111,6 +107,12 @@ export async function findRule(
 ): Promise<(StoredRule & { version: number }) | undefined> {
   const rule = await readRecord<StoredRule>(redis, keys.rule(handle, campaignId, ruleId));
   return rule?.deletedAt === undefined ? rule : undefined;
+}
+
+async function requireRule(...path: Parameters<typeof findRule>): Promise<StoredRule> {
+  const rule = await findRule(...path);
+  if (rule === undefined) throw new Fail("email_rule_not_found");
+  return rule;
 }
 
 /** A campaign's rules, newest first, with their numbers of sent, denied and waiting mails. */
@@ -137,8 +139,7 @@ export async function listRules(
 export async function previewRule(runtime: Runtime, input: Infer<typeof rulePreview>): Promise<Rendered> {
   const { handle, campaignId, leadId } = input;
   await findCampaign(runtime, handle, campaignId);
-  const rule = await findRule(runtime, input);
-  if (rule === undefined) throw new Fail("email_rule_not_found");
+  const rule = await requireRule(runtime, input);
   const lead = await leadOf(runtime, handle, leadId);
   if (lead === undefined) throw new Fail("lead_not_found");
   return previewTemplate(runtime, {
@@ -160,10 +161,8 @@ function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
 }
 
 function merged(current: StoredRule, changes: Partial<Infer<typeof ruleChange>>, at: number): StoredRule {
-  const given = Object.fromEntries(
-    Object.entries(changes).filter(([, value]) => value !== undefined),
-  ) as Partial<StoredRule>;
-  const next = { ...current, ...given };
+  const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const next: StoredRule = { ...current, ...Object.fromEntries(given) };
   const delayMinutes = delayOf(next.trigger, next.delayMinutes);
   return { ...next, delayMinutes, updatedAt: new Date(at).toISOString() };
 }
@@ -206,4 +205,30 @@ const ruleCodes = {
 function placeOf(handle: string, campaignId: string, ruleId: string): RecordKeys {
   const key = keys.rule(handle, campaignId, ruleId);
   return { tag: handle, key, list: keys.rules(handle, campaignId), member: ruleId, counter: keys.rulesVersion(handle) };
+}
+
+/** The lead that a rule writes to; undefined after an erasure. It is read by its key, since leads are above campaigns. */
+export function leadOf({ redis }: Pick<Runtime, "redis">, handle: string, leadId: string): Promise<Lead | undefined> {
+  return readRecord<Lead>(redis, keys.lead(handle, leadId));
+}
+
+/**
+ * The variables of a campaign mail: the lead's snapshot, `firstName` as given or the first word of `name`, and the mapped variables. A
+ * mapping names a field of the snapshot or the lead, or `fields.<name>`; it never refers to another mapping. Missing values are empty.
+ */
+export function snapshot(lead: Lead, mappings: Record<string, string>): Record<string, string> {
+  const firstName = lead.firstName || ((lead.name ?? "").trim().split(/\s+/)[0] ?? "");
+  const fields = { ...lead, firstName };
+  const own = snapshotNames.map((name) => [name, textIn(fields, name)]);
+  const mapped = Object.entries(mappings).map(([variable, field]) => [variable, mappedValue(fields, field)]);
+  return Object.fromEntries([...own, ...mapped]);
+}
+
+function mappedValue(lead: Lead, field: string): string {
+  return field.startsWith("fields.") ? textIn(lead.fields, field.slice("fields.".length)) : textIn(lead, field);
+}
+
+function textIn(record: object, name: string): string {
+  const value: unknown = Object.hasOwn(record, name) ? record[name as keyof object] : undefined;
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }
