@@ -1,5 +1,5 @@
 import t from "tap";
-import { claimHandles, park, scheduleHandle } from "../core/email/turns.ts";
+import { mailQueue, park, scheduleHandle } from "../core/email/turns.ts";
 import { keys } from "../core/store/keys.ts";
 import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -96,17 +96,17 @@ t.test("a handle that rests is woken by mail that comes at any moment", async (t
   const { redis } = service.runtime;
   const late = Date.now() + 900_000;
   await scheduleHandle(redis, "acme", 1);
-  const { claimed } = await claimHandles(redis, "normal", 5);
+  const { claimed } = await mailQueue(redis, "normal").claim(5);
   t.match(claimed, [{ lane: "acme" }]);
   // Mail arrives after the handle was found empty and before it rests.
   await redis.zadd(keys.emailQueue("acme", 1), Date.now(), "msg_x:0");
   await scheduleHandle(redis, "acme", 1);
   await park(redis, "normal", claimed[0] as (typeof claimed)[number], late);
-  t.match(await claimHandles(redis, "normal", 5), { claimed: [{ lane: "acme" }], due: 1 });
+  t.match(await mailQueue(redis, "normal").claim(5), { claimed: [{ lane: "acme" }], due: 1 });
   await redis.del(keys.emailQueue("acme", 1));
-  const [turn] = (await claimHandles(redis, "normal", 5)).claimed;
+  const [turn] = (await mailQueue(redis, "normal").claim(5)).claimed;
   await park(redis, "normal", turn as (typeof claimed)[number], late);
-  t.match(await claimHandles(redis, "normal", 5), { claimed: [], due: 0 }, "it rests where there is nothing");
+  t.match(await mailQueue(redis, "normal").claim(5), { claimed: [], due: 0 }, "it rests where there is nothing");
   await scheduleHandle(redis, "acme", 1);
-  t.match(await claimHandles(redis, "normal", 5), { claimed: [{ lane: "acme" }] });
+  t.match(await mailQueue(redis, "normal").claim(5), { claimed: [{ lane: "acme" }] });
 });

@@ -11,7 +11,7 @@ import {
   signMime,
 } from "../engines/mail/mail.ts";
 import { asciiAddress } from "../platform/address.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { realTimeIn } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
@@ -172,7 +172,7 @@ function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFail
     return { to: "FAILED", reason, smtpCode, ...bounced };
   }
   const attemptBack = verdict.wait === undefined;
-  const due = Date.now() + delayUntil(runtime, runtime.now() + (verdict.wait ?? 0));
+  const due = realTimeIn(runtime, verdict.wait ?? 0);
   return { to: "DEFERRED", reason, smtpCode, due, attemptBack, serverFailed: kind === "provider" };
 }
 

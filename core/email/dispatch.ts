@@ -9,7 +9,7 @@ import { takeTokens, tokenInterval } from "../store/throttle.ts";
 import { attemptDelivery, type LeasedDelivery, type StoredContent } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import type { StoredMessage } from "./messages.ts";
-import { claimHandles, MAX_RANKS, type MailQueueName, PARK_MS, park } from "./turns.ts";
+import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./turns.ts";
 
 /** Real ms without a heartbeat after which a worker loses its leases. */
 const LEASE_MS = 15_000;
@@ -89,7 +89,7 @@ class Dispatcher {
 
   async #serve(line: MailQueueName, free: number): Promise<number> {
     if (free <= 0) return 0;
-    const { claimed, due } = await claimHandles(this.#runtime.redis, line, free);
+    const { claimed, due } = await mailQueue(this.#runtime.redis, line).claim(free);
     const share = Math.max(1, Math.floor(free / due));
     let started = 0;
     for (const turn of claimed) {

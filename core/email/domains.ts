@@ -2,17 +2,17 @@ import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sen
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
-import { type ClaimedLane, FairQueue } from "../engines/lanes/lanes.ts";
+import { FairQueue } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { realTimeIn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
-import { checkIdentity, identityOf } from "./identity.ts";
+import { checkIdentity, identityOf, identityStatus } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 
 /** Domain ms between two checks of a domain: daily, and more often while its owner is setting up the records. */
@@ -104,10 +104,18 @@ export async function checkDomain(runtime: Runtime, { domain, account }: JobData
   runtime.log.info({ domain, status }, "email.identity.checked");
 }
 
-/** Starts the due checks, each in one worker. Returns their number. */
+/**
+ * Starts the due checks, each in one worker: enqueues the check of a claimed domain, then parks the domain until its next check. A crash in
+ * between repeats the check. Returns their number.
+ */
 export async function startDueChecks(runtime: Runtime): Promise<number> {
-  const { claimed } = await checksOf(runtime).claim(100, CLAIM_MS);
-  for (const turn of claimed) await startDueCheck(runtime, turn);
+  const checks = checksOf(runtime);
+  const { claimed } = await checks.claim(100, CLAIM_MS);
+  for (const turn of claimed) {
+    const [domain = "", account = ""] = turn.lane.split(" ");
+    await runtime.queues.later(checkJob(runtime, { domain, account }));
+    await checks.park(turn, realTimeIn(runtime, await interval(runtime, { domain, account })));
+  }
   return claimed.length;
 }
 
@@ -172,8 +180,7 @@ function checkJob(runtime: Runtime, { domain, account }: JobData<"email.check">)
 
 /** Adds the domain to the regularly checked ones. */
 async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
-  const due = Date.now() + delayUntil(runtime, runtime.now() + CHECK_INTERVALS_MS.pending);
-  await checksOf(runtime).enlist(nameOf(claim), due);
+  await checksOf(runtime).enlist(nameOf(claim), realTimeIn(runtime, CHECK_INTERVALS_MS.pending));
 }
 
 /** The fair queue of regularly checked domains. */
@@ -181,19 +188,9 @@ function checksOf({ redis }: Runtime): FairQueue {
   return new FairQueue(redis, keys.domainChecks);
 }
 
-/** Enqueues the check of a claimed domain, then parks the domain until its next check. A crash in between repeats the check. */
-async function startDueCheck(runtime: Runtime, turn: ClaimedLane): Promise<void> {
-  const [domain = "", account = ""] = turn.lane.split(" ");
-  await runtime.queues.later(checkJob(runtime, { domain, account }));
-  const next = Date.now() + delayUntil(runtime, runtime.now() + (await interval(runtime, domain, account)));
-  await checksOf(runtime).park(turn, next);
-}
-
-async function interval(runtime: Runtime, domain: string, account: string): Promise<number> {
-  const [status, createdAt] = await Promise.all([
-    runtime.redis.hget(keys.emailIdentity(domain, account), "status"),
-    runtime.redis.hget(keys.domain(domain), "createdAt"),
-  ]);
-  const isNew = runtime.now() - Date.parse(createdAt ?? "") < SETUP_PERIOD_MS;
-  return status !== "READY" && isNew ? CHECK_INTERVALS_MS.pending : CHECK_INTERVALS_MS.ready;
+async function interval({ redis, now }: Runtime, at: JobData<"email.check">): Promise<number> {
+  const createdAt = (await redis.hget(keys.domain(at.domain), "createdAt")) ?? "";
+  const isNew = now() - Date.parse(createdAt) < SETUP_PERIOD_MS;
+  const isReady = (await identityStatus(redis, at)) === "READY";
+  return isNew && !isReady ? CHECK_INTERVALS_MS.pending : CHECK_INTERVALS_MS.ready;
 }

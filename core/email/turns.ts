@@ -27,22 +27,13 @@ export const PARK_MS = 900_000;
 
 /** Enqueues a handle that is about to get mail; call it before the message is written. */
 export async function enqueue(redis: Redis, handle: string): Promise<void> {
-  await queueOf(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
+  await mailQueue(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
 }
 
 /** Schedules a handle with mail of a priority, now or at a real time in ms. */
 export async function scheduleHandle(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {
   const names: MailQueueName[] = rank <= MAX_RANKS.urgent ? ["urgent", "normal"] : ["normal"];
-  await Promise.all(names.map((name) => queueOf(redis, name).enqueue(handle, at)));
-}
-
-/** Claims up to `limit` due handles; also returns how many are due. */
-export function claimHandles(
-  redis: Redis,
-  name: MailQueueName,
-  limit: number,
-): Promise<{ claimed: ClaimedLane[]; due: number }> {
-  return queueOf(redis, name).claim(limit);
+  await Promise.all(names.map((name) => mailQueue(redis, name).enqueue(handle, at)));
 }
 
 /**
@@ -50,15 +41,15 @@ export function claimHandles(
  * missed; later mail schedules the handle again.
  */
 export async function park(redis: Redis, name: MailQueueName, turn: ClaimedLane, until: number): Promise<void> {
-  if (!(await queueOf(redis, name).park(turn, until))) return;
-  const ranksHere = Array.from({ length: MAX_RANKS[name] + 1 }, (_, rank) => rank);
-  const firsts = await Promise.all(
-    ranksHere.map((rank) => redis.zrange(keys.emailQueue(turn.lane, rank), "0", "0", "WITHSCORES")),
-  );
-  const due = Math.min(...firsts.map(([, score]) => (score === undefined ? Number.POSITIVE_INFINITY : Number(score))));
-  if (due < until) await queueOf(redis, name).enqueue(turn.lane, due);
+  const queue = mailQueue(redis, name);
+  if (!(await queue.park(turn, until))) return;
+  const served = Array.from({ length: MAX_RANKS[name] + 1 }, (_, rank) => keys.emailQueue(turn.lane, rank));
+  const firsts = await Promise.all(served.map((key) => redis.zrange(key, "0", "0", "WITHSCORES")));
+  const due = Math.min(...firsts.map(([, score]) => Number(score ?? Number.POSITIVE_INFINITY)));
+  if (due < until) await queue.enqueue(turn.lane, due);
 }
 
-function queueOf(redis: Redis, name: MailQueueName): FairQueue {
+/** One of the fair queues. */
+export function mailQueue(redis: Redis, name: MailQueueName): FairQueue {
   return new FairQueue(redis, keys.emailLanes(name));
 }

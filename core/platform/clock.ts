@@ -23,6 +23,11 @@ export function instantIn({ env, now }: Clock, ms: number): number {
   return now() + ms * rateOf(env);
 }
 
+/** The real time in ms that is this many domain ms from now. */
+export function realTimeIn({ env }: Pick<Clock, "env">, ms: number): number {
+  return Date.now() + Math.ceil(ms / rateOf(env));
+}
+
 interface Clock {
   env: Env;
   now(): number;
