@@ -1,6 +1,6 @@
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
-import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
+import { eventJob } from "../core/webhooks/events.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { freePort, startRedis } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -11,13 +11,13 @@ const path = "/v2/handles/acme/scheduling/webhooks";
 
 /** Writes an event with its cause in one step, as the nouns do. */
 async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
-  const event = webhookEvent(runtime, "acme", { type, data });
+  const { event, ...dispatch } = eventJob(runtime, "acme", { type, data });
   await runtime.queues.commit(
     "acme",
-    [event.job],
-    (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS),
+    [dispatch],
+    (step) => void step.set(event.key, event.content, "PX", event.retentionMs),
   );
-  return event.eventId;
+  return dispatch.data.eventId;
 }
 
 t.test("accepted events survive kill -9 of the worker that sends them", { timeout: 110_000 }, async (t) => {

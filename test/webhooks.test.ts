@@ -3,7 +3,7 @@ import t from "tap";
 import { keys } from "../core/store/keys.ts";
 import { askedWait, RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/attempts.ts";
 import { dispatchEvent } from "../core/webhooks/deliveries.ts";
-import { EVENT_TTL_MS, webhookEvent } from "../core/webhooks/events.ts";
+import { eventJob } from "../core/webhooks/events.ts";
 import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type ReceivedDelivery, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
@@ -14,13 +14,13 @@ const path = "/v2/handles/acme/scheduling/webhooks";
 
 /** Writes an event with its cause in one step, as the nouns do. */
 async function cause({ runtime }: Service, type: WebhookEventType, data: unknown): Promise<string> {
-  const event = webhookEvent(runtime, "acme", { type, data });
+  const { event, ...dispatch } = eventJob(runtime, "acme", { type, data });
   await runtime.queues.commit(
     "acme",
-    [event.job],
-    (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS),
+    [dispatch],
+    (step) => void step.set(event.key, event.content, "PX", event.retentionMs),
   );
-  return event.eventId;
+  return dispatch.data.eventId;
 }
 
 t.test("a webhook is registered, read, listed and deleted, and its secret is shown once", async (t) => {
@@ -276,10 +276,10 @@ t.test("due events are sent in the order in which they were created, not in that
   await owner.post(path).send({ url: receiver.url }).expect(201);
   const types = ["created", "confirmed", "rescheduled", "cancelled"].map((name) => `scheduling.booking.${name}`);
   const events = types.map((type) =>
-    webhookEvent(runtime, "acme", { type: type as WebhookEventType, data: { booking: { bookingUid: "b1" } } }),
+    eventJob(runtime, "acme", { type: type as WebhookEventType, data: { booking: { bookingUid: "b1" } } }),
   );
-  for (const { key, content } of events) await runtime.redis.set(key, content, "PX", EVENT_TTL_MS);
-  for (const { eventId } of [...events].reverse()) await dispatchEvent(runtime, { handle: "acme", eventId });
+  for (const { event } of events) await runtime.redis.set(event.key, event.content, "PX", event.retentionMs);
+  for (const { data } of [...events].reverse()) await dispatchEvent(runtime, data);
   await service.startWorkers(["webhooks"]);
   await eventually(() => receiver.received.length === 4);
   t.same(

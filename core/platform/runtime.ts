@@ -92,7 +92,7 @@ export interface Job<N extends JobName = JobName> {
 }
 
 /** The delivery job of a webhook event, together with the event. One step writes both, and only if the handle has an endpoint. */
-export interface EventJob extends Omit<Job, "event"> {
+export interface EventJob extends Omit<Job<"webhooks.dispatch">, "event"> {
   event: EventRecord;
 }
 

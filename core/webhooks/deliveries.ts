@@ -15,7 +15,7 @@ import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { listeners, storedWebhook } from "./endpoints.ts";
-import { EVENT_TTL_MS, madeAt, webhookEvent } from "./events.ts";
+import { EVENT_TTL_MS, eventJob, madeAt } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
 const CALL_TTL_MS = 60_000;
@@ -67,9 +67,9 @@ function aboutEvent(eventId: string, content: string): Pick<StoredDelivery, "eve
 export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ delivery: Delivery }> {
   const { handle, webhookId } = input;
   await storedWebhook(runtime, input);
-  const event = webhookEvent(runtime, handle, { type: testEventType, data: { handle, webhookId } });
-  await runtime.redis.set(event.key, event.content, "PX", EVENT_TTL_MS);
-  return ask(runtime, handle, { webhookId, eventId: event.eventId, type: testEventType });
+  const { event, data } = eventJob(runtime, handle, { type: testEventType, data: { handle, webhookId } });
+  await runtime.redis.set(event.key, event.content, "PX", event.retentionMs);
+  return ask(runtime, handle, { webhookId, eventId: data.eventId, type: testEventType });
 }
 
 /** Sends an event to its endpoint again, as a new delivery with the same `webhook-id`. */

@@ -1,54 +1,36 @@
 import type { testEventType, WebhookEventType } from "../../schemas/webhooks.ts";
-import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 
 /** Retention of events and deliveries in ms (docs/reference.md, "Webhooks"). */
 export const EVENT_TTL_MS = 30 * 86_400_000;
 
-/** An event to be written: one step stores its content for `EVENT_TTL_MS` and its job in the outbox. */
-interface WebhookEvent {
-  eventId: string;
-  key: string;
-  content: string;
-  job: Job;
-}
-
-/** The contents of an event; `at` is its domain time in ms, by default now. */
-interface Said {
+/** The contents of an event. */
+interface NewEvent {
   type: WebhookEventType | typeof testEventType;
   data: unknown;
+  /** Its domain time in ms, by default now. */
   at?: number;
+  /** The digest of the address in it, by which it can be erased. */
+  person?: string | undefined;
 }
 
-/** Creates an event of a handle. The caller writes it together with its cause. */
-export function webhookEvent(
+/** The job of an event, with the event itself, for the step that writes its cause: all three or none. */
+export function eventJob(
   { id, now }: Pick<Runtime, "id" | "now">,
   handle: string,
-  { type, data, at = now() }: Said,
-): WebhookEvent {
+  { type, data, at = now(), person }: NewEvent,
+): EventJob {
   const eventId = stampedId(id);
-  return {
-    eventId,
+  const event = {
     key: keys.webhookEvent(handle, eventId),
     content: JSON.stringify({ type, timestamp: new Date(at).toISOString(), data }),
-    job: job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }),
+    retentionMs: EVENT_TTL_MS,
+    endpoints: keys.webhooks(handle),
+    person: person === undefined ? undefined : keys.personEvents(handle, person),
   };
-}
-
-/**
- * The job of an event, with the event itself, for the step that writes its cause: all three or none. `person` is the digest of the address
- * in the event, by which it can be erased.
- */
-export function eventJob(
-  runtime: Pick<Runtime, "id" | "now">,
-  handle: string,
-  { person, ...said }: Said & { person?: string },
-): EventJob {
-  const { key, content, job: dispatch } = webhookEvent(runtime, handle, said);
-  const people = person === undefined ? {} : { person: keys.personEvents(handle, person) };
-  const event = { key, content, retentionMs: EVENT_TTL_MS, endpoints: keys.webhooks(handle), ...people };
-  return { ...dispatch, event };
+  return { ...job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }), event };
 }
 
 /** Erases the events about a person, by the digest of the address; their waiting deliveries are not sent. */

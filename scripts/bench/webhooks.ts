@@ -8,7 +8,7 @@ import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createWebhook, deleteWebhook } from "../../core/webhooks/endpoints.ts";
-import { EVENT_TTL_MS, webhookEvent } from "../../core/webhooks/events.ts";
+import { eventJob } from "../../core/webhooks/events.ts";
 import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
@@ -190,11 +190,15 @@ async function deliveries(stage: Stage): Promise<number> {
 }
 
 async function cause(from: Runtime, handle: string, what: object): Promise<void> {
-  const event = webhookEvent(from, handle, {
+  const { event, ...dispatch } = eventJob(from, handle, {
     type: "scheduling.booking.created",
     data: { ...what, sentAt: performance.timeOrigin + performance.now() },
   });
-  await from.queues.commit(handle, [event.job], (step) => void step.set(event.key, event.content, "PX", EVENT_TTL_MS));
+  await from.queues.commit(
+    handle,
+    [dispatch],
+    (step) => void step.set(event.key, event.content, "PX", event.retentionMs),
+  );
 }
 
 function spread(delays: number[]): { p50: number; p99: number } {
