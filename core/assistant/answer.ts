@@ -1,7 +1,7 @@
 import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
 import type { Unit } from "../engines/answers/answers.ts";
 import { readRun } from "../engines/relay/relay.ts";
-import type { ModelTool, RunPublisher, Runtime } from "../platform/runtime.ts";
+import type { ModelTool, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import { ctaCards, evidenceCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
@@ -24,60 +24,62 @@ export async function answerRun(
 ): Promise<void> {
   const writer = await runtime.relay.claim(runId, attempt.number);
   if (typeof writer === "string") return;
-  const output = new Output(writer);
+  let isEmpty = true;
   try {
     const run = await readRun(runtime.redis, runId);
     if (run === undefined) return await writer.end("failed");
-    await withSignal([writer.signal, attempt.signal], (signal) =>
-      compose(runtime, JSON.parse(run.request!), { output, signal, runId }),
-    );
+    await withSignal([writer.signal, attempt.signal], async (signal) => {
+      for await (const chunk of chunksOf(runtime, JSON.parse(run.request!), { runId, signal })) {
+        isEmpty = false;
+        writer.write(JSON.stringify(chunk));
+      }
+    });
     await writer.end("done");
   } catch (error) {
     if (writer.signal.aborted) return;
     // Nothing has been sent: another attempt may succeed unnoticed.
-    if (output.empty && !attempt.last && !attempt.signal.aborted) {
+    if (isEmpty && !attempt.last && !attempt.signal.aborted) {
       writer.release();
       throw error;
     }
-    output.put(interrupted);
+    writer.write(JSON.stringify(interrupted));
     await writer.end("failed");
     runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   }
 }
 
 /** The chunks of one answer, in the documented order. */
-async function compose(
+async function* chunksOf(
   runtime: Runtime,
   asked: AnswerRequest,
-  to: { output: Output; signal: AbortSignal; runId: string },
-): Promise<void> {
+  { runId, signal }: { runId: string; signal: AbortSignal },
+): AsyncGenerator<Chunk> {
   const started = performance.now();
-  const { output, signal } = to;
   const found = await publicLibrary(runtime, asked);
   const tools = await toolsFor(runtime, asked, found);
   const draft = await drafted(runtime, asked, { found, tools, signal });
   const isTalk = draft.kind === "talk" || draft.kind === "declined";
-  const metadata = {
-    chatId: asked.chatId,
-    modelId: runtime.model.id,
-    retrievalMode: isTalk ? "none" : found.mode,
-    degraded: draft.degraded,
-  };
-  output.put({ type: "start", messageId: to.runId, messageMetadata: metadata });
-  output.put({ type: "start-step" });
-  const text = await putText(output, draft, signal);
-  const cards = putEvidence(output, draft);
-  const next = putNext(output, asked, { found, draft });
-  if (!isTalk) await putTools(runtime, asked, { output, found, draft, text, cards, next, signal });
-  output.put({ type: "finish-step" });
-  output.put({ type: "finish" });
+  const { id: modelId } = runtime.model;
+  const { degraded } = draft;
+  const retrievalMode = isTalk ? "none" : found.mode;
+  const messageMetadata = { chatId: asked.chatId, modelId, retrievalMode, degraded };
+  yield { type: "start", messageId: runId, messageMetadata };
+  yield { type: "start-step" };
+  const text = yield* textChunks(draft, signal);
+  // Known only now, since a model's sentences are checked one by one.
+  const cards = evidenceCards(draft.units);
+  yield* evidenceChunks(cards);
+  const links = draft.kind === "declined" ? [] : (found.page?.links ?? []);
+  yield { type: "data-cta", data: { cards: ctaCards(links, found.question) } };
+  const questions = nextQuestions(asked, found, draft);
+  yield { type: "data-follow-ups", data: { questions } };
+  if (!isTalk) yield* toolChunks(runtime, asked, { found, draft, text, cards, questions, signal });
+  yield { type: "finish-step" };
+  yield { type: "finish" };
   const { handle, pageSlug } = asked;
-  const { modelId, retrievalMode, degraded } = metadata;
   const tookMs = Math.round(performance.now() - started);
-  runtime.log.info(
-    { handle, pageSlug, modelId, retrievalMode, degraded, snippetCount: cards.length, tookMs },
-    "assistant.answered",
-  );
+  const figures = { modelId, retrievalMode, degraded, snippetCount: cards.length, tookMs };
+  runtime.log.info({ handle, pageSlug, ...figures }, "assistant.answered");
 }
 
 /** The tools for a model with tool support: the form once per chat, lesson cards if the best passages have some. */
@@ -86,80 +88,66 @@ async function toolsFor({ model }: Runtime, asked: AnswerRequest, found: PublicL
   return [...(asked.sectionShown ? [] : [leadTool]), ...(nearCards(found).length > 0 ? [lessonTool] : [])];
 }
 
-async function putText(output: Output, draft: Draft, signal: AbortSignal): Promise<string> {
+/** Returns the whole text at the end. */
+async function* textChunks({ text: deltas }: Draft, signal: AbortSignal): AsyncGenerator<Chunk, string> {
   let text = "";
-  output.put({ type: "text-start", id: "text" });
-  for await (const delta of draft.text) {
+  yield { type: "text-start", id: "text" };
+  for await (const delta of deltas) {
     signal.throwIfAborted();
     if (delta === "") continue;
     text += delta;
-    output.put({ type: "text-delta", id: "text", delta });
+    yield { type: "text-delta", id: "text", delta };
   }
-  output.put({ type: "text-end", id: "text" });
+  yield { type: "text-end", id: "text" };
   return text;
 }
 
-/** The evidence of the text, known only now, since a model's sentences are checked one by one. */
-function putEvidence(output: Output, { units }: Draft): EvidenceCard[] {
-  const cards = evidenceCards(units);
+function* evidenceChunks(cards: EvidenceCard[]): Generator<Chunk> {
   for (const [at, { sourceType, title, sourceUrl }] of cards.entries()) {
     const sourceId = `source-${at + 1}`;
-    output.put(
-      sourceType === "page" && sourceUrl
-        ? { type: "source-url", sourceId, url: sourceUrl, title }
-        : { type: "source-document", sourceId, mediaType: "text/plain", title },
-    );
+    yield sourceType === "page" && sourceUrl
+      ? { type: "source-url", sourceId, url: sourceUrl, title }
+      : { type: "source-document", sourceId, mediaType: "text/plain", title };
   }
-  output.put({ type: "data-evidence", data: { cards } });
-  return cards;
+  yield { type: "data-evidence", data: { cards } };
 }
 
-function putNext(
-  output: Output,
-  asked: AnswerRequest,
-  { found, draft }: { found: PublicLibrary; draft: Draft },
-): string[] {
-  const { question, page, library } = found;
-  const links = draft.kind === "declined" ? [] : (page?.links ?? []);
-  output.put({ type: "data-cta", data: { cards: ctaCards(links, question) } });
+function nextQuestions(asked: AnswerRequest, found: PublicLibrary, draft: Draft): string[] {
   const headingOf = (blocks: readonly { headings: readonly string[] }[]) => blocks[0]?.headings.at(-1) ?? [];
-  const here = library.sections.filter(({ source }) => source.id === asked.pageSlug);
+  const here = found.library.sections.filter(({ source }) => source.id === asked.pageSlug);
   const near = found.ranked.slice(0, NEAR_SECTIONS);
-  const questions = followUps({
-    question,
-    suggested: page?.suggestedQuestions ?? [],
+  return followUps({
+    question: found.question,
+    suggested: found.page?.suggestedQuestions ?? [],
     headings: [...here, ...near].flatMap(({ blocks }) => headingOf(blocks)),
     answered: draft.units.flatMap(({ block }) => headingOf([block])),
     asked: asked.history.filter(({ role }) => role === "user").map(({ text }) => text),
   });
-  output.put({ type: "data-follow-ups", data: { questions } });
-  return questions;
 }
 
+/** The parts of an answer before its tools. */
 interface AnswerParts {
-  output: Output;
   found: PublicLibrary;
   draft: Draft;
   text: string;
-  cards: { title: string }[];
-  next: string[];
+  cards: EvidenceCard[];
+  questions: string[];
   signal: AbortSignal;
 }
 
 /** The tools that a model called; without tool support, the lesson cards of the evidence and the form that the question asks for. */
-async function putTools(runtime: Runtime, asked: AnswerRequest, shown: AnswerParts): Promise<void> {
-  const { output, found, draft, text, next, signal } = shown;
+async function* toolChunks(runtime: Runtime, asked: AnswerRequest, parts: AnswerParts): AsyncGenerator<Chunk> {
+  const { found, draft, text, cards, questions, signal } = parts;
   const used = cardsIn(found, draft.units);
   const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;
   const wantsLessons = draft.calls?.has(lessonTool.name) ?? true;
-  if (wantsLessons && lessons.length > 0) putTool(output, lessonTool.name, { cards: lessons });
+  if (wantsLessons && lessons.length > 0) yield* toolCall(lessonTool.name, { cards: lessons });
   const { wish, language } = found.question;
-  const wantsForm = draft.calls?.has(leadTool.name) ?? wish !== undefined;
-  if (!wantsForm) return;
-  const evidenceTitles = shown.cards.map(({ title }) => title);
-  const material = { wish, language, answer: text, evidenceTitles, retrievalMode: found.mode, followUps: next };
+  if (!(draft.calls?.has(leadTool.name) ?? wish !== undefined)) return;
+  const evidenceTitles = cards.map(({ title }) => title);
+  const material = { wish, language, answer: text, evidenceTitles, retrievalMode: found.mode, followUps: questions };
   const section = await leadSectionFor(runtime, asked, { ...material, signal });
-  if (section) putTool(output, leadTool.name, section);
+  if (section) yield* toolCall(leadTool.name, section);
 }
 
 /** Lesson cards that the units quote. */
@@ -180,23 +168,10 @@ function nearCards(found: PublicLibrary): LessonCard[] {
 }
 
 /** The service runs its tools itself: clients that send tool results automatically must not do so for these. */
-function putTool(output: Output, toolName: string, result: object): void {
-  const toolCallId = `call-${toolName}`;
-  output.put({ type: "tool-input-available", toolCallId, toolName, input: {}, providerExecuted: true });
-  output.put({ type: "tool-output-available", toolCallId, output: result, providerExecuted: true });
-}
-
-/** Writes chunks to the run, and remembers whether there were any. */
-class Output {
-  readonly #writer: RunPublisher;
-  empty = true;
-
-  constructor(writer: RunPublisher) {
-    this.#writer = writer;
-  }
-
-  put(chunk: Chunk): void {
-    this.empty = false;
-    this.#writer.write(JSON.stringify(chunk));
-  }
+function toolCall(toolName: string, output: object): Chunk[] {
+  const call = { toolCallId: `call-${toolName}`, providerExecuted: true };
+  return [
+    { type: "tool-input-available", ...call, toolName, input: {} },
+    { type: "tool-output-available", ...call, output },
+  ];
 }
