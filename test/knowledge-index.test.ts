@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import t, { type Test } from "tap";
 import { Collection } from "../core/engines/search/collection.ts";
 import { MemoryIndex } from "../core/engines/search/memory-index.ts";
-import { openIndex } from "../core/engines/search/open-index.ts";
+import { openIndex } from "../core/engines/search/search.ts";
 import { readEnv } from "../core/platform/env.ts";
 import type { SearchIndex, SearchRequest, SearchResult } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import t from "tap";
-import { fuse } from "../core/engines/search/fusion.ts";
 import { LexicalIndex } from "../core/engines/search/lexical.ts";
-import type { Ranked } from "../core/engines/search/ranking.ts";
+import { fuse, type Ranked } from "../core/engines/search/ranking.ts";
 import { VectorIndex } from "../core/engines/search/vectors.ts";
 import { passageTerms, queryTerms, terms } from "../core/engines/search/words.ts";
 

@@ -1,7 +1,7 @@
 import process from "node:process";
 import { Redis } from "ioredis";
 import { MemoryIndex } from "../../core/engines/search/memory-index.ts";
-import { openIndex } from "../../core/engines/search/open-index.ts";
+import { openIndex } from "../../core/engines/search/search.ts";
 import type { SearchIndex, SearchRequest } from "../../core/platform/runtime.ts";
 import { type ChunkedDocument, writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";

@@ -1,8 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Embedding, FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
-import { fuse } from "./fusion.ts";
 import { LexicalIndex } from "./lexical.ts";
-import type { Ranked, SlotFilter } from "./ranking.ts";
+import { fuse, type Ranked, type SlotFilter } from "./ranking.ts";
 import type { StoredChunk } from "./stored.ts";
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";

@@ -1,4 +1,3 @@
-import { neighbours, proximity } from "./proximity.ts";
 import { bestSlots, type Ranked, type SlotFilter } from "./ranking.ts";
 
 /** Parameters of BM25 (Robertson and Zaragoza 2009): saturation of repeated terms, and influence of the length. */
@@ -6,6 +5,9 @@ const K1 = 1.5;
 const B = 0.5;
 /** The best documents by words that are checked for adjacent words. */
 const PROXIMITY_DEPTH = 64;
+
+/** Weight of two adjacent words, relative to the rarer one alone. */
+const NEIGHBOUR_WEIGHT = 0.3;
 
 /** Longer questions are cut, so that no input makes a slow query. */
 const MAX_QUERY_WORDS = 64;
@@ -21,6 +23,12 @@ const SEQUENCE_BYTES = 120;
 interface QueryTerm {
   ids: readonly number[];
   count: number;
+}
+
+/** Adjacent words of a question: the index of their weight, by the ids of the first and the second. */
+interface Neighbours {
+  numbers: ReadonlyMap<number, ReadonlyMap<number, number>>;
+  weights: readonly number[];
 }
 
 /**
@@ -195,4 +203,30 @@ function tally(sequence: Uint32Array): Map<number, number> {
   const counts = new Map<number, number>();
   for (const id of sequence) counts.set(id, (counts.get(id) ?? 0) + 1);
   return counts;
+}
+
+/** The adjacent words of a question, each word given by its possible term ids; `rarity` weighs an id. */
+function neighbours(query: readonly (readonly number[])[], rarity: (id: number) => number): Neighbours {
+  const numbers = new Map<number, Map<number, number>>();
+  const weights: number[] = [];
+  for (const [at, ids] of query.entries()) {
+    for (const id of ids) {
+      const after = numbers.get(id) ?? new Map<number, number>();
+      for (const next of query[at + 1] ?? [])
+        if (!after.has(next)) after.set(next, weights.push(NEIGHBOUR_WEIGHT * Math.min(rarity(id), rarity(next))) - 1);
+      if (after.size > 0) numbers.set(id, after);
+    }
+  }
+  return { numbers, weights };
+}
+
+/** The score of a document for adjacent words of the question that are adjacent in its sequence of ids; repeats are damped as in BM25. */
+function proximity(sequence: Uint32Array, damping: number, { numbers, weights }: Neighbours): number {
+  if (weights.length === 0) return 0;
+  const counts = new Uint32Array(weights.length);
+  for (let at = 0; at + 1 < sequence.length; at++) {
+    const pair = numbers.get(sequence[at]!)?.get(sequence[at + 1]!);
+    if (pair !== undefined) counts[pair]!++;
+  }
+  return weights.reduce((sum, weight, pair) => sum + (weight * counts[pair]!) / (counts[pair]! + damping), 0);
 }

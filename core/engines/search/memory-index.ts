@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import { LRUCache } from "lru-cache";
 import type { IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { sliceClock } from "../../platform/slices.ts";
 import { keys } from "../../store/keys.ts";
@@ -33,20 +34,21 @@ export class MemoryIndex implements SearchIndex {
   readonly fallbacks: SearchIndex["fallbacks"] = new Map();
   readonly #redis: Redis;
   readonly #limit: number;
-  /** Least recently searched first. */
-  readonly #handles = new Map<string, HandleIndex>();
+  /** The most recently searched. */
+  readonly #handles: LRUCache<string, HandleIndex>;
 
   /** `limit` bounds the memory of all handles, in bytes. */
   constructor(redis: Redis, limit: number = maximumBytes) {
     this.#redis = redis;
     this.#limit = limit;
+    // A larger entry than the cache would not be kept at all.
+    const sizeCalculation = ({ collection }: HandleIndex) => Math.min(collection.bytes, limit);
+    this.#handles = new LRUCache({ maxSize: limit, sizeCalculation });
   }
 
   /** Approximate memory of all handles in bytes. */
   get bytes(): number {
-    let bytes = 0;
-    for (const { collection } of this.#handles.values()) bytes += collection.bytes;
-    return bytes;
+    return [...this.#handles.values()].reduce((sum, { collection }) => sum + collection.bytes, 0);
   }
 
   /** Rejects if Redis can't be read. */
@@ -55,7 +57,7 @@ export class MemoryIndex implements SearchIndex {
     const held = await this.#current(request.handle);
     const result = held.collection.search(request);
     // A load and the search after it take memory.
-    if (held.version !== before) this.#makeRoom(held);
+    if (held.version !== before) this.#keep(request.handle, held);
     return held.partial ? { ...result, degraded: true } : result;
   }
 
@@ -72,7 +74,12 @@ export class MemoryIndex implements SearchIndex {
   }
 
   async #current(handle: string): Promise<HandleIndex> {
-    const held = this.#touch(handle);
+    const held: HandleIndex = this.#handles.get(handle) ?? {
+      collection: new Collection(),
+      marks: new Map(),
+      partial: false,
+    };
+    this.#keep(handle, held);
     const version = await this.#redis.hget(keys.knowledge(handle), "version");
     // A running load may have started before this search.
     if (held.version !== version && held.loading) await held.loading;
@@ -80,11 +87,11 @@ export class MemoryIndex implements SearchIndex {
     return held;
   }
 
-  #touch(handle: string): HandleIndex {
-    const held = this.#handles.get(handle) ?? { collection: new Collection(), marks: new Map(), partial: false };
+  /** Measures a handle again and evicts others. */
+  #keep(handle: string, held: HandleIndex): void {
+    // The cache measures only what is new to it.
     this.#handles.delete(handle);
     this.#handles.set(handle, held);
-    return held;
   }
 
   /** One load per handle at a time; later callers wait for it. */
@@ -110,7 +117,7 @@ export class MemoryIndex implements SearchIndex {
   }
 
   async #put(handle: string, held: HandleIndex, group: Change[]): Promise<void> {
-    this.#makeRoom(held);
+    this.#keep(handle, held);
     held.partial ||= held.collection.bytes > this.#limit;
     // The old text of a changed document must not be found, even if there is no room for the new one.
     if (held.partial) return group.forEach(({ documentId }) => void forget(held, documentId));
@@ -124,17 +131,6 @@ export class MemoryIndex implements SearchIndex {
       }
       held.collection.put(documentId, entries);
       held.marks.set(documentId, mark);
-    }
-  }
-
-  /** Evicts the least recently searched handles. */
-  #makeRoom(held: HandleIndex): void {
-    let bytes = this.bytes;
-    for (const [handle, other] of this.#handles) {
-      if (bytes <= this.#limit) return;
-      if (other === held) continue;
-      bytes -= other.collection.bytes;
-      this.#handles.delete(handle);
     }
   }
 }

@@ -4,21 +4,22 @@ import { LRUCache } from "lru-cache";
 import type { Log } from "../../platform/log-events.ts";
 import type { FallbackReason, IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { isRedisAway } from "../../store/redis.ts";
-import { fuse } from "./fusion.ts";
-import type { Ranked } from "./ranking.ts";
-import { type IndexState, readRows, readState } from "./redisearch-replies.ts";
+import { fuse, type Ranked } from "./ranking.ts";
 import {
   chunkPrefix,
   type Declared,
+  type IndexState,
   isOfOtherDimension,
   isOutdated,
   nearestQuery,
   outdatedQuery,
+  readRows,
+  readState,
   vectorCountQuery,
   vectorsIndex,
   wordsIndex,
   wordsQuery,
-} from "./redisearch-schema.ts";
+} from "./redisearch-commands.ts";
 import { readLanguages, readPassages } from "./stored.ts";
 import { queryTerms } from "./words.ts";
 
