@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
@@ -7,7 +8,7 @@ type Value = string | number | Buffer;
 
 /** Optional columns of a script. */
 interface Columns {
-  /** Preludes that it needs in addition to `prelude.lua`. */
+  /** Preludes that it needs in addition to `prelude.lua`: `run` for `run-prelude.lua`. */
   needs?: readonly string[];
   /** Why it runs on a full Redis too (Redis 7, "Script flags"). */
   runsWhenFull?: string;
@@ -27,27 +28,31 @@ export interface Script<K extends string, I, R> {
   readonly sha: string;
 }
 
+/** The scripts of a table: that of `putRecord` is in put-record.lua. */
+export function scriptsOf<T extends Record<string, (file: string) => unknown>>(rows: T) {
+  const fileOf = (name: string): string => `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.lua`;
+  const made = Object.entries(rows).map(([name, row]) => [name, row(fileOf(name))]);
+  return Object.fromEntries(made) as { readonly [N in keyof T]: ReturnType<T[N]> };
+}
+
 /**
  * A row of the script table. In Lua the keys are `keys.<name>` and the input is `input.<name>`, decoded from one JSON text. Scripts are
  * deliberately not defined as commands of the connection: ioredis copies each of those onto every pipeline that it creates.
  */
-export function defineScript<const K extends string>(
-  file: string,
-  keyNames: readonly K[],
-  columns: Columns = {},
-): { of: <I extends object, R>() => Script<K, I, R> } {
-  const { needs = [], blobs = [] } = columns;
-  const lua = sourceOf(file, keyNames, columns);
-  const sha = createHash("sha1").update(lua).digest("hex");
-  return {
-    of: <I extends object, R>() => {
+export function script<const K extends string>(keyNames: readonly K[], columns: Columns = {}) {
+  const of =
+    <I extends object, R>() =>
+    (file: string): Script<K, I, R> => {
+      const needs = (columns.needs ?? []).map((name) => `${name}-prelude.lua`);
+      const lua = sourceOf([...needs, file], keyNames, columns);
+      const sha = createHash("sha1").update(lua).digest("hex");
       const run = (redis: Redis, keys: Record<K, string>, input: I): Promise<R> => {
         const names = keyNames.map((name) => keys[name]);
-        return evaluate(redis, { lua, sha }, [names.length, ...names, ...encode(input, blobs)]) as Promise<R>;
+        return evaluate(redis, { lua, sha }, [names.length, ...names, ...encode(input, columns)]) as Promise<R>;
       };
       return Object.assign(run, { file, keys: keyNames, needs, sha });
-    },
-  };
+    };
+  return { of };
 }
 
 async function evaluate(
@@ -64,7 +69,7 @@ async function evaluate(
 }
 
 /** The input as one JSON text, followed by its blobs. */
-function encode(input: object, blobs: readonly string[]): Value[] {
+function encode(input: object, { blobs = [] }: Columns): Value[] {
   const fields = { ...input } as Record<string, unknown>;
   const names = blobs.map(bare);
   const apart = names.flatMap((name) => (fields[name] ?? "") as Value | Value[]);
@@ -84,9 +89,9 @@ const read = (file: string): string => readFileSync(new URL(file, folder), "utf8
 
 /** This first line makes a full, read-only or failing Redis reject the script as a whole, so that it never runs partially. */
 function sourceOf(
-  file: string,
+  files: readonly string[],
   keyNames: readonly string[],
-  { needs = [], runsWhenFull, blobs = [] }: Columns,
+  { runsWhenFull, blobs = [] }: Columns,
 ): string {
   const shebang = runsWhenFull ? "#!lua flags=allow-oom" : "#!lua";
   const bindings = [
@@ -96,7 +101,7 @@ function sourceOf(
       (name, at) => `input.${bare(name)} = ${name.endsWith("[]") ? `from(ARGV, ${at + 2})` : `ARGV[${at + 2}]`}`,
     ),
   ];
-  return [shebang, read("prelude.lua"), ...bindings, ...needs.map(read), read(file)].join("\n");
+  return [shebang, read("prelude.lua"), ...bindings, ...files.map(read)].join("\n");
 }
 
 function bare(name: string): string {

@@ -1,33 +1,29 @@
-// Over 300 lines: one table.
 import type { OutboxEntry, RunEnd } from "../platform/runtime.ts";
-import { defineScript } from "./script.ts";
+import { script, scriptsOf } from "./script.ts";
 
 type Jobs = OutboxEntry[];
 
 /** The keys that every script over deliveries of mail has. */
 const deliveryKeys = ["messages", "timelines", "events", "queues", "stamp"] as const;
 const runKeys = ["chunks", "readers", "alive"] as const;
-const inRun = { needs: ["run-prelude.lua"] };
+const inRun = { needs: ["run"] };
 
 /**
- * Every script of core/store/lua: its file, its keys by name, its input and its result. The headers of the files say what each name
+ * Every script of core/store/lua, by the name of its file (`put-record.lua`): its keys by name, its input and its result. The headers of the files say what each name
  * means. `runsWhenFull` says why.
  */
-export const scripts = {
+export const scripts = scriptsOf({
   // the store itself
-  renewLock: defineScript("renew-lock.lua", ["lock"], { runsWhenFull: "it adds no memory" }).of<
+  renewLock: script(["lock"], { runsWhenFull: "it adds no memory" }).of<
     { holder: string; leaseMs: number },
     "renewed" | "lost"
   >(),
-  unregisterOutbox: defineScript("unregister-outbox.lua", ["shard"], { runsWhenFull: "it frees memory" }).of<
-    { tag: string; score: string },
-    0 | 1
-  >(),
-  takeTokens: defineScript("take-tokens.lua", ["bucket"], { needs: ["bucket-prelude.lua"] }).of<
+  unregisterOutbox: script(["shard"], { runsWhenFull: "it frees memory" }).of<{ tag: string; score: string }, 0 | 1>(),
+  takeTokens: script(["bucket"], { needs: ["bucket"] }).of<
     { interval: number; burst: number; most: number },
     [tokens: number, waitMs: number]
   >(),
-  putRecord: defineScript("put-record.lua", ["record", "list", "counter", "slugs", "outbox", "companion"], {
+  putRecord: script(["record", "list", "counter", "slugs", "outbox", "companion"], {
     blobs: ["json", "companion"],
   }).of<
     {
@@ -43,58 +39,52 @@ export const scripts = {
     },
     string
   >(),
-  dropRecord: defineScript("drop-record.lua", ["record", "list", "counter", "slugs"], {
+  dropRecord: script(["record", "list", "counter", "slugs"], {
     runsWhenFull: "it frees memory",
   }).of<{ member: string; field?: string | undefined }, 0 | 1>(),
 
   // account
-  startSession: defineScript("start-session.lua", ["sessions"]).of<
+  startSession: script(["sessions"]).of<
     { sessionId: string; json: string; now: number; expiresAt: number; max: number },
     number
   >(),
-  touchSession: defineScript("touch-session.lua", ["sessions"]).of<
-    { sessionId: string; now: number },
-    "noted" | "gone"
-  >(),
-  useRefresh: defineScript("use-refresh.lua", ["grant", "sessions"]).of<
+  touchSession: script(["sessions"]).of<{ sessionId: string; now: number }, "noted" | "gone">(),
+  useRefresh: script(["grant", "sessions"]).of<
     { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number },
     ["unknown" | "reused"] | ["used", round: string, json: string]
   >(),
-  claimDomain: defineScript("claim-domain.lua", ["domain"]).of<
+  claimDomain: script(["domain"]).of<
     { account: string; handle: string; instant: string; isProven: boolean },
     "claimed" | "proven" | "taken"
   >(),
-  useToken: defineScript("use-token.lua", ["token"], {
+  useToken: script(["token"], {
     blobs: ["digest"],
     runsWhenFull: "it overwrites a field",
   }).of<{ digest: Buffer; now: number; intervalMs: number }, [user: string, scopes: string] | []>(),
-  trySignIn: defineScript("try-sign-in.lua", ["signIn"]).of<
+  trySignIn: script(["signIn"]).of<
     { isRight: boolean; maxWrong: number },
     ["unknown" | "wrong" | "ended"] | ["right", userId: string, email: string]
   >(),
-  decidePairing: defineScript("decide-pairing.lua", ["attempt"]).of<
+  decidePairing: script(["attempt"]).of<
     { status: "authorised" | "denied"; userId: string; email: string },
     "decided" | "unknown" | "late"
   >(),
-  redeemPairing: defineScript("redeem-pairing.lua", ["attempt"]).of<
+  redeemPairing: script(["attempt"]).of<
     { isRight: boolean; maxWrong: number },
     ["unknown" | "wrong" | "pending" | "denied"] | ["authorised", userId: string, email: string, device: string]
   >(),
 
   // runs of the assistant, and the fair queue
-  claimRun: defineScript("claim-run.lua", runKeys, inRun).of<
+  claimRun: script(runKeys, inRun).of<
     { generation: number; token: string; lostMs: number; keepMs: number },
     "claimed" | "unknown" | "ended" | "superseded" | "sent" | "unread"
   >(),
-  checkRun: defineScript("check-run.lua", runKeys, inRun).of<
+  checkRun: script(runKeys, inRun).of<
     { generation: number; lostMs: number; keepMs: number },
     "read" | "unread" | "unknown" | "superseded" | RunEnd
   >(),
-  leaseRun: defineScript("lease-run.lua", runKeys, inRun).of<
-    { reader: string; leaseMs: number; keepMs: number },
-    number | "unknown"
-  >(),
-  endRun: defineScript("end-run.lua", [...runKeys, "fields"], inRun).of<
+  leaseRun: script(runKeys, inRun).of<{ reader: string; leaseMs: number; keepMs: number }, number | "unknown">(),
+  endRun: script([...runKeys, "fields"], inRun).of<
     {
       state: RunEnd;
       keepMs: number;
@@ -103,18 +93,14 @@ export const scripts = {
     },
     "ended" | "already" | "refused" | "unknown"
   >(),
-  claimLanes: defineScript("claim-lanes.lua", ["lanes"]).of<
-    { limit: number; leaseUs: number },
-    [due: number, ...lanesAndPositions: string[]]
-  >(),
-  parkLane: defineScript("park-lane.lua", ["lanes"]).of<{ lane: string; position: string; nextUs: number }, 0 | 1>(),
+  claimLanes: script(["lanes"]).of<{ limit: number; leaseUs: number }, [due: number, ...lanesAndPositions: string[]]>(),
+  parkLane: script(["lanes"]).of<{ lane: string; position: string; nextUs: number }, 0 | 1>(),
 
   // email
-  acceptMessage: defineScript(
-    "accept-message.lua",
-    [...deliveryKeys, "list", "suppressed", "quota", "once", "idempotent", "caps"],
-    { needs: ["email-prelude.lua"], blobs: ["json", "content"] },
-  ).of<
+  acceptMessage: script([...deliveryKeys, "list", "suppressed", "quota", "once", "idempotent", "caps"], {
+    needs: ["email"],
+    blobs: ["json", "content"],
+  }).of<
     {
       messageId: string;
       json: string;
@@ -135,8 +121,8 @@ export const scripts = {
     },
     [kind: "accepted" | "repeated" | "once" | "suppressed" | "quota" | "closed", ...rest: string[]]
   >(),
-  takeDeliveries: defineScript("take-deliveries.lua", [...deliveryKeys, "leases", "bucket", "handle"], {
-    needs: ["email-prelude.lua", "bucket-prelude.lua"],
+  takeDeliveries: script([...deliveryKeys, "leases", "bucket", "handle"], {
+    needs: ["email", "bucket"],
   }).of<
     {
       perTurn: number;
@@ -155,8 +141,8 @@ export const scripts = {
       ...taken: [place: string, json: string, content: string, attempt: number, quota: string | null][],
     ]
   >(),
-  moveDelivery: defineScript("move-delivery.lua", [...deliveryKeys, "leases", "suppressed", "suppressions", "outbox"], {
-    needs: ["email-prelude.lua", "suppression-prelude.lua"],
+  moveDelivery: script([...deliveryKeys, "leases", "suppressed", "suppressions", "outbox"], {
+    needs: ["email", "suppression"],
     runsWhenFull: "a mail whose sending is not recorded would be sent again",
   }).of<
     {
@@ -177,12 +163,12 @@ export const scripts = {
     },
     "moved" | "stale"
   >(),
-  suppressAddress: defineScript("suppress-address.lua", ["suppressed", "suppressions"], {
-    needs: ["suppression-prelude.lua"],
+  suppressAddress: script(["suppressed", "suppressions"], {
+    needs: ["suppression"],
   }).of<{ digest: string; json: string; at: number; replaced?: string | undefined }, string>(),
 
   // leads and campaigns
-  captureLead: defineScript("capture-lead.lua", ["recent", "lead", "list", "person", "outbox"], { blobs: ["json"] }).of<
+  captureLead: script(["recent", "lead", "list", "person", "outbox"], { blobs: ["json"] }).of<
     {
       recentId?: string | undefined;
       version: number;
@@ -194,38 +180,35 @@ export const scripts = {
     },
     "written" | "changed"
   >(),
-  noticeLead: defineScript("notice-lead.lua", ["lead", "notices", "digests"]).of<
+  noticeLead: script(["lead", "notices", "digests"]).of<
     { leadId: string; now: number; maxMails: number; hourMs: number; keepMs: number },
     string
   >(),
-  tryLeadCode: defineScript("try-lead-code.lua", ["code", "lead", "outbox"], { blobs: ["json"] }).of<
+  tryLeadCode: script(["code", "lead", "outbox"], { blobs: ["json"] }).of<
     { isRight: boolean; maxWrong: number; version: number; json: string; jobs: Jobs },
     "verified" | "wrong" | "ended" | "unknown" | "changed"
   >(),
-  recordConversion: defineScript("record-conversion.lua", ["lead", "conversions", "outbox"]).of<
+  recordConversion: script(["lead", "conversions", "outbox"]).of<
     { conversionId: string; json: string; jobs: Jobs },
     "written" | "gone"
   >(),
-  retireRule: defineScript("retire-rule.lua", ["rule", "list", "counter", "sends", "counts"]).of<
+  retireRule: script(["rule", "list", "counter", "sends", "counts"]).of<
     { version: number; json: string; ruleId: string; keepSeconds: number },
     string
   >(),
-  scheduleSend: defineScript("schedule-send.lua", ["sends", "counts", "outbox", "delayed", "rule"]).of<
+  scheduleSend: script(["sends", "counts", "outbox", "delayed", "rule"]).of<
     { leadId: string; jobs: Jobs; delayedName?: string | undefined; due: number },
     "scheduled" | "known" | "retired"
   >(),
-  settleSend: defineScript("settle-send.lua", ["sends", "counts"]).of<
-    { leadId: string; state: "sent" | "denied" },
-    string
-  >(),
+  settleSend: script(["sends", "counts"]).of<{ leadId: string; state: "sent" | "denied" }, string>(),
 
   // knowledge
-  replaceDocument: defineScript("replace-document.lua", ["document"], { blobs: ["values[]"] }).of<
+  replaceDocument: script(["document"], { blobs: ["values[]"] }).of<
     { earlier: string; revision: string; values: string[] },
     "written" | "changed"
   >(),
-  writeChunks: defineScript("write-chunks.lua", ["document", "knowledge", "list", "outbox"], {
-    needs: ["knowledge-prelude.lua"],
+  writeChunks: script(["document", "knowledge", "list", "outbox"], {
+    needs: ["knowledge"],
     blobs: ["values[]"],
   }).of<
     {
@@ -241,17 +224,17 @@ export const scripts = {
     },
     "written" | "changed"
   >(),
-  dropChunks: defineScript("drop-chunks.lua", ["document", "knowledge", "list"], {
-    needs: ["knowledge-prelude.lua"],
+  dropChunks: script(["document", "knowledge", "list"], {
+    needs: ["knowledge"],
     runsWhenFull: "it frees memory",
   }).of<{ documentId: string; prefix: string }, 0 | 1>(),
 
   // payments and webhooks
-  recordPurchase: defineScript("record-purchase.lua", ["purchase", "purchases", "buyer", "outbox"]).of<
+  recordPurchase: script(["purchase", "purchases", "buyer", "outbox"]).of<
     { json: string; sessionId: string; ms: number; keepSeconds: number; hasBuyer: boolean; jobs: Jobs },
     "written" | "known"
   >(),
-  queueDeliveries: defineScript("queue-deliveries.lua", ["outbox", "delivery", "list", "queue", "awake"]).of<
+  queueDeliveries: script(["outbox", "delivery", "list", "queue", "awake"]).of<
     {
       now: number;
       keepMs: number;
@@ -261,11 +244,9 @@ export const scripts = {
     },
     number
   >(),
-  turnWebhookSender: defineScript(
-    "turn-webhook-sender.lua",
-    ["queue", "awake", "failing", "endpoint", "delivery", "event"],
-    { runsWhenFull: "an event whose sending is not recorded would be sent again" },
-  ).of<
+  turnWebhookSender: script(["queue", "awake", "failing", "endpoint", "delivery", "event"], {
+    runsWhenFull: "an event whose sending is not recorded would be sent again",
+  }).of<
     {
       senderId: string;
       now: number;
@@ -281,13 +262,12 @@ export const scripts = {
   >(),
 
   // scheduling
-  writeBooking: defineScript(
-    "write-booking.lua",
+  writeBooking: script(
     [
       ...["booking", "blocks", "busy", "all", "before", "after", "catalog", "times", "outbox", "record"],
       ...["credentials", "bucket", "attendee"],
     ] as const,
-    { needs: ["bucket-prelude.lua"], blobs: ["json"] },
+    { needs: ["bucket"], blobs: ["json"] },
   ).of<
     {
       version: number;
@@ -310,4 +290,4 @@ export const scripts = {
     },
     ["written" | "changed" | "taken" | "full" | "repeated"] | ["crowded" | "limited", waitMs: string]
   >(),
-};
+});
