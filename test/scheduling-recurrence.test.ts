@@ -2,8 +2,7 @@ import t from "tap";
 import { expandApart } from "../core/engines/calendars/expansion.ts";
 import { type Expansion, expandRecurrence } from "../core/engines/calendars/recurrence.ts";
 import windowsZones from "../core/platform/windows-zones.json" with { type: "json" };
-import { ofWindows } from "../core/platform/windows-zones.ts";
-import { isZone } from "../core/platform/zones.ts";
+import { isZone, ofWindows } from "../core/platform/zones.ts";
 
 const calendar = (...events: string[]): string =>
   ["BEGIN:VCALENDAR", "VERSION:2.0", ...events, "END:VCALENDAR"].join("\r\n");

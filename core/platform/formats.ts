@@ -34,3 +34,16 @@ export function formatMoney({ amountMinor, currency }: Money, language: string):
 function localeOf(language: string): string {
   return language === "en" ? "en-GB" : language;
 }
+
+/** The names of the days of the week from Sunday, or of the months, as dates in a language spell them, without a full stop. */
+export function calendarNames(language: string, part: "weekday" | "month", style: "long" | "short" = "long"): string[] {
+  const format = new Intl.DateTimeFormat(language, { day: "numeric", [part]: style, timeZone: "UTC" });
+  const [count, dateAt] =
+    part === "month"
+      ? [12, (month: number) => Date.UTC(2027, month, 15)]
+      : [7, (day: number) => Date.UTC(2027, 0, 3 + day)];
+  return Array.from({ length: count }, (_, at) => {
+    const name = format.formatToParts(dateAt(at)).find(({ type }) => type === part)?.value ?? "";
+    return name.toLowerCase().replace(/\.$/, "");
+  });
+}

@@ -1,5 +1,5 @@
 import { languages } from "../../schemas/languages.ts";
-import { calendarNames } from "./calendar-names.ts";
+import { calendarNames } from "./formats.ts";
 import { lazy } from "./lazy.ts";
 
 /** An exact piece of a text. */

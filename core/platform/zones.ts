@@ -1,5 +1,6 @@
 import { Temporal } from "@js-temporal/polyfill";
 import { LRUCache } from "lru-cache";
+import windowsZones from "./windows-zones.json" with { type: "json" };
 
 /** Milliseconds of a minute, an hour, and a day of 24 hours. */
 export const minute = 60_000;
@@ -100,6 +101,12 @@ function icuZone(name: string): string | undefined {
     // Intl throws too.
     return undefined;
   }
+}
+
+/** The IANA name of a Windows zone (CLDR, windowsZones, territory 001, and two that Windows has dropped), or undefined. */
+export function ofWindows(name: string): string | undefined {
+  const names: Readonly<Record<string, string>> = windowsZones;
+  return Object.hasOwn(names, name) ? names[name] : undefined;
 }
 
 const zones = new LRUCache<string, Zone>({ max: 1000 });

@@ -1,5 +1,5 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
-import { calendarNames } from "../../platform/calendar-names.ts";
+import { calendarNames } from "../../platform/formats.ts";
 import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { isCompounding, termsIn } from "./words.ts";
 

@@ -1,6 +1,6 @@
 import { languages } from "../../../schemas/languages.ts";
-import { calendarNames } from "../../platform/calendar-names.ts";
 import { fold } from "../../platform/characters.ts";
+import { calendarNames } from "../../platform/formats.ts";
 import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { termsIn, wordsIn } from "./words.ts";
 

@@ -1,6 +1,5 @@
 import ICAL from "ical.js";
-import { ofWindows } from "../../platform/windows-zones.ts";
-import { isZone, zoneOver } from "../../platform/zones.ts";
+import { isZone, ofWindows, zoneOver } from "../../platform/zones.ts";
 import { type Component, componentsOf, parseObject, textOf } from "./jcal.ts";
 
 /** Converts between instants and local times, both in ms; local times are ms since 1970 as if they were UTC. */
