@@ -150,6 +150,18 @@ t.test("new keys are found when they are first used, and unknown key ids can't f
   t.equal(signer.reads, 3);
 });
 
+t.test("tokens with a new key that come at once all wait for the one read of the key set", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const { code } = await movable(t, env);
+  const [first, second] = await Promise.all([outsideKey("first"), outsideKey("second")]);
+  signer.published = [first.jwk];
+  t.equal(await code(await outsideToken(first, {})), "accepted");
+  signer.published = [first.jwk, second.jwk];
+  const tokens = await Promise.all(["a", "b", "c"].map((jti) => outsideToken(second, { jti })));
+  t.same(await Promise.all(tokens.map(code)), ["accepted", "accepted", "accepted"]);
+  t.equal(signer.reads, 2);
+});
+
 t.test(
   "while the signer is away its known keys are valid for an hour; then the answer is 503, never 401",
   async (t) => {

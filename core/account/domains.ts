@@ -67,7 +67,7 @@ export async function domainsOf(redis: Redis, account: string): Promise<DomainCl
 }
 
 /** A domain name in stored form: lower case, ASCII, without the final dot. */
-export function domainOf(name: string): string {
+function domainOf(name: string): string {
   const given = name.trim().replace(/\.$/, "");
   const ascii = URL.canParse(`http://${given}`) ? new URL(`http://${given}`).hostname : "";
   if (/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?=.*[a-z])[a-z0-9-]{2,63}$/.test(ascii)) return ascii;
