@@ -57,9 +57,9 @@ const credentialsOf = async (owner: Owner) => (await owner.get(`${owned}/integra
 
 /** One use of an account by a process. */
 async function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
-  const settings = providers[kind]?.oauth as (env: Env) => OAuthSettings;
-  const base = (env: Env) => new URL(settings(env).token).origin;
-  const calls = new AccountApi(runtime, { handle: "acme", credential: { credentialId } }, { settings, base });
+  const settingsFrom = providers[kind]?.oauth as (env: Env) => OAuthSettings;
+  const base = (env: Env) => new URL(settingsFrom(env).token).origin;
+  const calls = new AccountApi(runtime, { handle: "acme", credential: { credentialId } }, { settingsFrom, base });
   return (await calls.send({ path: kinds[kind].path })).status;
 }
 

@@ -9,13 +9,18 @@ import { perConnection } from "../../store/connections.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
 import { MAX_INSTANCES } from "./busy-objects.ts";
-import type { OAuthSettings, ProviderAccount } from "./providers/provider.ts";
+import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
 
 /** A provider's API: its OAuth settings, the URL before its paths, and headers of every call. */
 export interface Api {
-  settings(env: Env): OAuthSettings | undefined;
+  settingsFrom(env: Env): OAuthSettings | undefined;
   base(env: Env): string;
   headers?: Record<string, string>;
+}
+
+interface ConnectedAccount {
+  handle: string;
+  credential: { credentialId: string };
 }
 
 /** One call of an API. */
@@ -57,17 +62,10 @@ export class AccountApi {
   readonly #headers: Record<string, string>;
 
   /** Throws `provider_not_configured` if the installation no longer has the provider's client. */
-  constructor(
-    runtime: Runtime,
-    {
-      handle,
-      credential: { credentialId },
-    }: Pick<ProviderAccount, "handle"> & { credential: { credentialId: string } },
-    { settings: settingsFrom, base, headers = {} }: Api,
-  ) {
+  constructor(runtime: Runtime, { handle, credential }: ConnectedAccount, { settingsFrom, base, headers = {} }: Api) {
     const settings = settingsFrom(runtime.env);
     if (settings === undefined) throw new Fail("provider_not_configured");
-    this.#holder = { runtime, account: { handle, credentialId }, settings };
+    this.#holder = { runtime, account: { handle, credentialId: credential.credentialId }, settings };
     this.#base = base(runtime.env);
     this.#headers = headers;
   }
@@ -142,9 +140,9 @@ export class AccountApi {
   }
 }
 
-/** The JSON at a URL for a new token, before its account exists. */
-export async function getWithToken<T>({ outbound }: Runtime, token: string, url: string): Promise<T> {
-  const call = { headers: authorised(token), trusted: true, limit: MAX_ANSWER_BYTES };
+/** The JSON at a URL for a new grant, before its account exists. */
+export async function getWithGrant<T>({ outbound }: Runtime, { tokens }: ProviderGrant, url: string): Promise<T> {
+  const call = { headers: authorised(tokens.accessToken), trusted: true, limit: MAX_ANSWER_BYTES };
   return responseJson<T>(await outbound.request(url, call));
 }
 

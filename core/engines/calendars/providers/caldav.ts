@@ -7,29 +7,50 @@ import { bringTo } from "../event-states.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { readCaldavBusy } from "./caldav-busy.ts";
-import type {
-  CalendarEvent,
-  EventWrite,
-  Provider,
-  ProviderAccount,
-  ProviderCalendar,
-  WrittenEvent,
-} from "./provider.ts";
+import type { CalendarEvent, Provider, ProviderCalendar, ProviderCalendars } from "./provider.ts";
 import { type CaldavLogin, CalendarServer, eventQuery, mustSucceed, openServer, within } from "./webdav.ts";
 
 /** Any CalDAV server (RFC 4791). */
-export const caldav: Provider = {
-  calendars: {
-    list: listCalendars,
-    busy: readCaldavBusy,
-    put: putEvent,
-    async remove(runtime, account, { eventId }) {
-      const { server } = openServer(runtime, account);
-      const answer = await server.send({ address: eventId, method: "DELETE" });
-      if (!isGone(answer)) mustSucceed(answer);
-    },
+const calendars: ProviderCalendars = {
+  /** The calendars of a login that can hold events; the first one counts as primary. */
+  async list(runtime, account) {
+    const { server, login: own } = openServer(runtime, account);
+    const properties =
+      "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
+    const { found, url } = await server.propfind({ address: own.home, depth: 1, properties });
+    const calendars = every(found, "response").flatMap((response) => calendarOf(url, response));
+    return calendars.map((calendar, at) => ({ ...calendar, primary: at === 0 }));
+  },
+
+  busy: readCaldavBusy,
+
+  /**
+   * Creates the event under a fixed name, so that it is created once; an update applies only to the state that was read. If the owner's
+   * program has already imported the invitation under another name, that object is updated.
+   */
+  async put(runtime, account, { calendarId, event, earlier }) {
+    const { server } = openServer(runtime, account);
+    const { credentialId } = account.credential;
+    let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
+    const { etag } = await bringTo<ObjectState>(event.sequence, earlier && { etag: earlier.etag, sequence: -1 }, {
+      write: (assumed) => putObject(server, eventId, { event, etag: assumed?.etag ?? null }),
+      async read() {
+        const there = await readEvent(server, eventId);
+        if (there === undefined) eventId = (await findEvent(server, calendarId, event.uid)) ?? eventId;
+        return there;
+      },
+      sequenceOf: ({ sequence }) => sequence,
+    });
+    return { credentialId, calendarId, eventId, etag, meetingUrl: null };
+  },
+
+  async remove(runtime, account, { eventId }) {
+    const answer = await openServer(runtime, account).server.send({ address: eventId, method: "DELETE" });
+    if (!isGone(answer)) mustSucceed(answer);
   },
 };
+
+export const caldav: Provider = { calendars };
 
 /**
  * Logs in and finds the principal and its calendar home (RFC 4791, RFC 6764). `caldav_login_failed` with the reason in its detail,
@@ -65,43 +86,6 @@ async function principalOf(server: CalendarServer, serverUrl: string): Promise<s
     statuses.push(status);
   }
   throw errorForStatus(statuses[0] as number);
-}
-
-/** The calendars of a login that can hold events; the first one counts as primary. */
-async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
-  const {
-    server,
-    login: { home },
-  } = openServer(runtime, account);
-  const properties =
-    "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
-  const { found, url } = await server.propfind({ address: home, depth: 1, properties });
-  const calendars = every(found, "response").flatMap((response) => calendarOf(url, response));
-  return calendars.map((calendar, at) => ({ ...calendar, primary: at === 0 }));
-}
-
-/**
- * Creates the event under a fixed name, so that it is created once; an update applies only to the state that was read. If the owner's
- * program has already imported the invitation under another name, that object is updated.
- */
-async function putEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { calendarId, event, earlier }: EventWrite,
-): Promise<WrittenEvent> {
-  const { server } = openServer(runtime, account);
-  const { credentialId } = account.credential;
-  let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
-  const { etag } = await bringTo<ObjectState>(event.sequence, earlier && { etag: earlier.etag, sequence: -1 }, {
-    write: (assumed) => putObject(server, eventId, { event, etag: assumed?.etag ?? null }),
-    async read() {
-      const there = await readEvent(server, eventId);
-      if (there === undefined) eventId = (await findEvent(server, calendarId, event.uid)) ?? eventId;
-      return there;
-    },
-    sequenceOf: ({ sequence }) => sequence,
-  });
-  return { credentialId, calendarId, eventId, etag, meetingUrl: null };
 }
 
 /** The state of a calendar object: its etag, if the server has any, and the sequence of its event. */

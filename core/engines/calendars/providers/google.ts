@@ -1,31 +1,92 @@
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
-import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { AccountApi, type Api, type ApiCall, getWithToken } from "../account-api.ts";
+import { AccountApi, type Api, type ApiCall, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
-import type {
-  BusyAnswer,
-  BusyQuestion,
-  CalendarEvent,
-  EventWrite,
-  OAuthSettings,
-  Provider,
-  ProviderAccount,
-  ProviderCalendar,
-  WrittenEvent,
-} from "./provider.ts";
+import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars, WrittenEvent } from "./provider.ts";
 
 /** Google Calendar (API v3) with Meet. */
+const calendars: ProviderCalendars = {
+  meeting: "google_meet",
+  async list(runtime, account) {
+    const calls = new AccountApi(runtime, account, api);
+    const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList", { query: { maxResults: "250" } });
+    return (listing?.items ?? []).map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
+      calendarId: id,
+      name: summaryOverride ?? summary,
+      primary,
+      writable: accessRole === "owner" || accessRole === "writer",
+    }));
+  },
+
+  /**
+   * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens
+   * too, but doesn't show which instances a change of a series removed.
+   */
+  async busy(runtime, account, question) {
+    const calls = new AccountApi(runtime, account, api);
+    const events = eventsOf(question.calendarId);
+    const read = async (path: string, query: Record<string, string>, absent: number[] = []) => {
+      const listing = await listAll<GoogleEvent, EventPage>(calls, path, {
+        query: { ...everyReading, ...query },
+        absent,
+      });
+      const { nextSyncToken: mark = null, timeZone = question.zone } = listing?.last ?? {};
+      return listing && { mark, events: listing.items.map((event) => listed(event, timeZone)) };
+    };
+    return readMarked(
+      {
+        async newMark() {
+          return (await read(events, { fields: "nextPageToken,nextSyncToken" }))?.mark ?? null;
+        },
+        changesSince: ({ mark }) => read(events, { syncToken: mark, fields: busyFields }, [400, 410]),
+        async instances(series) {
+          const path = series ? `${events}/${encodeURIComponent(series)}/instances` : events;
+          const [timeMin, timeMax] = instantsOf(question);
+          const query = { timeMin, timeMax, fields: busyFields, ...(series ? {} : { singleEvents: "true" }) };
+          return (await read(path, query, [404, 410]))?.events ?? [];
+        },
+      },
+      question,
+    );
+  },
+
+  /** The event's id is derived from the booking, so that retries create it once. */
+  async put(runtime, account, { calendarId, event, earlier }) {
+    const calls = new AccountApi(runtime, account, api);
+    // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
+    const id = earlier?.eventId ?? digest(event.uid);
+    const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
+    const state = await bringTo<GoogleEvent>(event.sequence, earlier && assumedOf(earlier), {
+      write: (current) => writeEvent(calls, eventsOf(calendarId), { id, event, current }),
+      read,
+      sequenceOf: ({ status, extendedProperties }) =>
+        status === "cancelled" ? -1 : Number(extendedProperties?.private?.sequence ?? -1),
+    });
+    const made = await untilMeeting(state, {
+      awaits: (current) => awaitsMeeting(event, current),
+      read: async () => (await read()) ?? state,
+    });
+    const { credentialId } = account.credential;
+    return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
+  },
+
+  async remove(runtime, account, { calendarId, eventId }) {
+    const path = `${eventsOf(calendarId)}/${eventId}?sendUpdates=none`;
+    await new AccountApi(runtime, account, api).find({ method: "DELETE", path });
+  },
+};
+
+/** Google, with calendars. */
 export const google: Provider = {
   oauth: settingsFrom,
   async connect(runtime, grant) {
     mustGrant(grant, ...SCOPES.map((scope) => [scope, FULL_SCOPE]));
     const url = `${baseOf(runtime.env)}/users/me/calendarList/primary`;
     // The id of the primary calendar is the account's address.
-    const { id } = await getWithToken<{ id: string }>(runtime, grant.tokens.accessToken, url);
+    const { id } = await getWithGrant<{ id: string }>(runtime, grant, url);
     return { account: id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
@@ -33,7 +94,7 @@ export const google: Provider = {
     const { refreshToken, accessToken } = tokensIn(secret);
     if (settings) await revokeGrant(runtime, settings, refreshToken ?? accessToken);
   },
-  calendars: { meeting: "google_meet", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
+  calendars,
 };
 
 /** Scopes of a grant, without their common prefix. */
@@ -57,7 +118,7 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
   };
 }
 
-const api: Api = { settings: settingsFrom, base: baseOf };
+const api: Api = { settingsFrom, base: baseOf };
 
 function baseOf({ GOOGLE_API_BASE }: Env): string {
   return `${GOOGLE_API_BASE}/calendar/v3`;
@@ -96,17 +157,6 @@ interface GoogleCalendar {
   accessRole: string;
 }
 
-async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
-  const calls = new AccountApi(runtime, account, api);
-  const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList", { query: { maxResults: "250" } });
-  return (listing?.items ?? []).map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
-    calendarId: id,
-    name: summaryOverride ?? summary,
-    primary,
-    writable: accessRole === "owner" || accessRole === "writer",
-  }));
-}
-
 /** An event, or an instance of one. */
 interface GoogleEvent {
   id: string;
@@ -139,38 +189,6 @@ const everyReading = { maxResults: "2500", maxAttendees: "1" };
 const busyFields =
   "timeZone,nextPageToken,nextSyncToken,items(id,status,transparency,eventType,start,end,recurringEventId,recurrence,attendees(self,responseStatus),extendedProperties/private)";
 
-/**
- * Changes list series as such; the busy time of a changed series is read from its instances. The listing of instances has sync tokens too,
- * but doesn't show which instances a change of a series removed.
- */
-async function readBusy(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer> {
-  const calls = new AccountApi(runtime, account, api);
-  const events = eventsOf(question.calendarId);
-  const read = async (path: string, query: Record<string, string>, absent: number[] = []) => {
-    const listing = await listAll<GoogleEvent, EventPage>(calls, path, {
-      query: { ...everyReading, ...query },
-      absent,
-    });
-    const { nextSyncToken: mark = null, timeZone = question.zone } = listing?.last ?? {};
-    return listing && { mark, events: listing.items.map((event) => listed(event, timeZone)) };
-  };
-  return readMarked(
-    {
-      async newMark() {
-        return (await read(events, { fields: "nextPageToken,nextSyncToken" }))?.mark ?? null;
-      },
-      changesSince: ({ mark }) => read(events, { syncToken: mark, fields: busyFields }, [400, 410]),
-      async instances(series) {
-        const path = series ? `${events}/${encodeURIComponent(series)}/instances` : events;
-        const [timeMin, timeMax] = instantsOf(question);
-        const query = { timeMin, timeMax, fields: busyFields, ...(series ? {} : { singleEvents: "true" }) };
-        return (await read(path, query, [404, 410]))?.events ?? [];
-      },
-    },
-    question,
-  );
-}
-
 function listed(event: GoogleEvent, zone: string): ListedEvent {
   const { id, status, recurrence, recurringEventId } = event;
   const isRemoved = status === "cancelled";
@@ -187,30 +205,6 @@ function takenBy(event: GoogleEvent, zone: string): ListedEvent["taken"] {
   const uid = event.extendedProperties?.private?.uid ?? id;
   if (start.date && end.date) return { uid, ...wholeDays(start.date, end.date, zone) };
   return { uid, from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
-}
-
-/** The event's id is derived from the booking, so that retries create it once. */
-async function putEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { calendarId, event, earlier }: EventWrite,
-): Promise<WrittenEvent> {
-  const calls = new AccountApi(runtime, account, api);
-  // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
-  const id = earlier?.eventId ?? digest(event.uid);
-  const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
-  const state = await bringTo<GoogleEvent>(event.sequence, earlier && assumedOf(earlier), {
-    write: (current) => writeEvent(calls, eventsOf(calendarId), { id, event, current }),
-    read,
-    sequenceOf: ({ status, extendedProperties }) =>
-      status === "cancelled" ? -1 : Number(extendedProperties?.private?.sequence ?? -1),
-  });
-  const made = await untilMeeting(state, {
-    awaits: (current) => awaitsMeeting(event, current),
-    read: async () => (await read()) ?? state,
-  });
-  const { credentialId } = account.credential;
-  return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
 }
 
 /** The state of the last write; undefined if that returned no etag. */
@@ -274,13 +268,4 @@ function hasMeetingFailed({ conferenceData }: GoogleEvent): boolean {
 function meetingUrlOf({ hangoutLink, conferenceData }: GoogleEvent): string | null {
   const video = conferenceData?.entryPoints?.find(({ entryPointType }) => entryPointType === "video");
   return hangoutLink ?? video?.uri ?? null;
-}
-
-async function removeEvent(
-  runtime: Runtime,
-  account: ProviderAccount,
-  { calendarId, eventId }: WrittenEvent,
-): Promise<void> {
-  const path = `${eventsOf(calendarId)}/${eventId}?sendUpdates=none`;
-  await new AccountApi(runtime, account, api).find({ method: "DELETE", path });
 }

@@ -2,40 +2,106 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
-import type { Runtime } from "../../../platform/runtime.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { AccountApi, type Api, getWithToken, isGone } from "../account-api.ts";
+import { AccountApi, type Api, getWithGrant, isGone } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import {
-  type BusyAnswer,
-  type BusyQuestion,
   type CalendarEvent,
   type EventWrite,
   type OAuthSettings,
   ownUid,
   type Provider,
-  type ProviderAccount,
-  type ProviderCalendar,
+  type ProviderCalendars,
   type WrittenEvent,
 } from "./provider.ts";
 
-/** Microsoft 365 and Outlook (Graph v1.0) with Teams. Graph has no endpoint to revoke a grant; its owner must do that. */
+/** Microsoft 365 and Outlook (Graph v1.0) with Teams. */
+const calendars: ProviderCalendars = {
+  meeting: "teams",
+  async list(runtime, account) {
+    const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
+    const listing = await listAll<GraphCalendar>(new AccountApi(runtime, account, api), first);
+    return (listing?.items ?? []).map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
+      calendarId: id,
+      name,
+      primary: isDefaultCalendar,
+      writable: canEdit,
+    }));
+  },
+
+  /**
+   * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
+   * occurrence is shown nor which occurrence was deleted.
+   */
+  async busy(runtime, account, question) {
+    const calls = new AccountApi(runtime, account, api);
+    const view = `${calendarAt(question.calendarId)}/calendarView`;
+    const [startDateTime, endDateTime] = instantsOf(question);
+    const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
+    const read = async (first: string, isAbsent?: (answer: OutboundAnswer) => boolean) => {
+      const listing = await listAll<GraphEvent>(calls, first, isAbsent);
+      const link = listing?.last["@odata.deltaLink"];
+      const events = listing?.items.map((event) => listed(runtime.env, event, question.zone)) ?? [];
+      return listing && { mark: link ? pathOf(link) : null, events };
+    };
+    return readMarked(
+      {
+        /** The delta link after a whole round of changes, whose content is ignored. */
+        async newMark() {
+          return (await read(`${view}/delta?${window}`))?.mark ?? null;
+        },
+        async changesSince({ mark, tags }) {
+          const changes = await read(mark, isLost);
+          const removed = changes?.events.filter(({ kind }) => kind === "removed") ?? [];
+          const known = removed.length > 0 ? await tags() : undefined;
+          // The deletion of an occurrence doesn't name its series.
+          return changes && { ...changes, isUnclear: removed.some(({ objectId }) => !known?.has(objectId)) };
+        },
+        async instances(series) {
+          const path = series ? `${eventAt(series)}/instances` : view;
+          return (await read(`${path}?${window}&$select=${busyFields}&$top=1000`, isGone))?.events ?? [];
+        },
+      },
+      question,
+    );
+  },
+
+  /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
+  async put(runtime, account, place) {
+    const calls = new AccountApi(runtime, account, api);
+    const { calendarId, event, earlier } = place;
+    const state = await bringTo(event.sequence, earlier && assumedOf(earlier), {
+      write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, place)),
+      read: () => findEvent(calls, place),
+      sequenceOf: sequenceIn,
+    });
+    const made = await untilMeeting(state, {
+      awaits: ({ onlineMeeting }) => event.meeting === "teams" && !onlineMeeting?.joinUrl,
+      read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
+    });
+    const { credentialId } = account.credential;
+    const { id: eventId, "@odata.etag": etag = null, onlineMeeting } = made;
+    return { credentialId, calendarId, eventId, etag, meetingUrl: onlineMeeting?.joinUrl ?? null };
+  },
+
+  async remove(runtime, account, { eventId }) {
+    await new AccountApi(runtime, account, api).find({ method: "DELETE", path: eventAt(eventId) });
+  },
+};
+
+/** Microsoft, with calendars. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
   oauth: settingsFrom,
   async connect(runtime, grant) {
     mustGrant(grant, ["Calendars.ReadWrite"]);
     const url = `${baseOf(runtime.env)}/me?$select=mail,userPrincipalName`;
-    const { mail, userPrincipalName } = await getWithToken<{ mail?: string | null; userPrincipalName?: string }>(
-      runtime,
-      grant.tokens.accessToken,
-      url,
-    );
-    const account = mail ?? userPrincipalName;
+    const user = await getWithGrant<{ mail?: string | null; userPrincipalName?: string }>(runtime, grant, url);
+    const account = user.mail ?? user.userPrincipalName;
     if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no email address." });
     return { account, secret: secretFor(grant) };
   },
-  calendars: { meeting: "teams", list: listCalendars, busy: readBusy, put: putEvent, remove: removeEvent },
+  calendars,
 };
 
 function settingsFrom(env: Env): OAuthSettings | undefined {
@@ -52,14 +118,9 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
   };
 }
 
-const preferences = [
-  'outlook.timezone="UTC"',
-  'outlook.body-content-type="text"',
-  'IdType="ImmutableId"',
-  "odata.maxpagesize=200",
-];
 /** Times are in UTC, and ids do not change. */
-const api: Api = { settings: settingsFrom, base: baseOf, headers: { prefer: preferences.join(", ") } };
+const prefer = 'outlook.timezone="UTC", outlook.body-content-type="text", IdType="ImmutableId", odata.maxpagesize=200';
+const api: Api = { settingsFrom, base: baseOf, headers: { prefer } };
 
 function baseOf({ MICROSOFT_GRAPH_BASE }: Env): string {
   return `${MICROSOFT_GRAPH_BASE}/v1.0`;
@@ -101,17 +162,6 @@ interface GraphCalendar {
   canEdit?: boolean;
 }
 
-async function listCalendars(runtime: Runtime, account: ProviderAccount): Promise<ProviderCalendar[]> {
-  const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
-  const listing = await listAll<GraphCalendar>(new AccountApi(runtime, account, api), first);
-  return (listing?.items ?? []).map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
-    calendarId: id,
-    name,
-    primary: isDefaultCalendar,
-    writable: canEdit,
-  }));
-}
-
 /** An event, an instance, or (with `@removed`) a deletion. */
 interface GraphEvent {
   id: string;
@@ -137,43 +187,6 @@ function instantOf({ dateTime }: { dateTime: string }): number {
 
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 
-/**
- * Changes name events and series. The busy time of a series is read from its instances, because its changes include neither how an
- * occurrence is shown nor which occurrence was deleted.
- */
-async function readBusy(runtime: Runtime, account: ProviderAccount, question: BusyQuestion): Promise<BusyAnswer> {
-  const calls = new AccountApi(runtime, account, api);
-  const view = `${calendarAt(question.calendarId)}/calendarView`;
-  const [startDateTime, endDateTime] = instantsOf(question);
-  const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
-  const read = async (first: string, isAbsent?: (answer: OutboundAnswer) => boolean) => {
-    const listing = await listAll<GraphEvent>(calls, first, isAbsent);
-    const link = listing?.last["@odata.deltaLink"];
-    const events = listing?.items.map((event) => listed(runtime.env, event, question.zone)) ?? [];
-    return listing && { mark: link ? pathOf(link) : null, events };
-  };
-  return readMarked(
-    {
-      /** The delta link after a whole round of changes, whose content is ignored. */
-      async newMark() {
-        return (await read(`${view}/delta?${window}`))?.mark ?? null;
-      },
-      async changesSince({ mark, tags }) {
-        const changes = await read(mark, isLost);
-        const removed = changes?.events.filter(({ kind }) => kind === "removed") ?? [];
-        const known = removed.length > 0 ? await tags() : undefined;
-        // The deletion of an occurrence doesn't name its series.
-        return changes && { ...changes, isUnclear: removed.some(({ objectId }) => !known?.has(objectId)) };
-      },
-      async instances(series) {
-        const path = series ? `${eventAt(series)}/instances` : view;
-        return (await read(`${path}?${window}&$select=${busyFields}&$top=1000`, isGone))?.events ?? [];
-      },
-    },
-    question,
-  );
-}
-
 /** A dropped delta link: the error codes differ between mailboxes. */
 function isLost({ status, body }: OutboundAnswer): boolean {
   return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
@@ -198,9 +211,7 @@ function takenBy(env: Env, event: GraphEvent, zone: string): ListedEvent["taken"
 
 /** The transaction id of a booking in a calendar; a new one for an event that its owner deleted. */
 function transactionOf({ calendarId, event, earlier }: EventWrite): string {
-  const turn = sha256(`${calendarId} ${earlier?.eventId ?? ""}`)
-    .toString("hex")
-    .slice(0, 12);
+  const turn = sha256(`${calendarId} ${earlier?.eventId ?? ""}`).toString("hex", 0, 6);
   return `${event.bookingUid}.${turn}`;
 }
 
@@ -208,24 +219,6 @@ function transactionOf({ calendarId, event, earlier }: EventWrite): string {
 function uidOf(env: Env, transaction: string | null | undefined): string | undefined {
   const [, bookingUid] = /^(.+)\.[0-9a-f]{12}$/.exec(transaction ?? "") ?? [];
   return bookingUid && ownUid(env, bookingUid);
-}
-
-/** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds the event again. */
-async function putEvent(runtime: Runtime, account: ProviderAccount, place: EventWrite): Promise<WrittenEvent> {
-  const calls = new AccountApi(runtime, account, api);
-  const { calendarId, event, earlier } = place;
-  const state = await bringTo(event.sequence, earlier && assumedOf(earlier), {
-    write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, place)),
-    read: () => findEvent(calls, place),
-    sequenceOf: sequenceIn,
-  });
-  const made = await untilMeeting(state, {
-    awaits: ({ onlineMeeting }) => event.meeting === "teams" && !onlineMeeting?.joinUrl,
-    read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
-  });
-  const { credentialId } = account.credential;
-  const { id: eventId, "@odata.etag": etag = null, onlineMeeting } = made;
-  return { credentialId, calendarId, eventId, etag, meetingUrl: onlineMeeting?.joinUrl ?? null };
 }
 
 /** The state of the last write. */
@@ -303,8 +296,4 @@ function timesOf({ start, end, uid, sequence, title }: CalendarEvent): object {
 
 function contentOf({ description, location }: CalendarEvent): object {
   return { body: { contentType: "text", content: description }, location: { displayName: location ?? "" } };
-}
-
-async function removeEvent(runtime: Runtime, account: ProviderAccount, { eventId }: WrittenEvent): Promise<void> {
-  await new AccountApi(runtime, account, api).find({ method: "DELETE", path: eventAt(eventId) });
 }

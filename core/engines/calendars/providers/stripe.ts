@@ -86,12 +86,10 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
     [`${item}[price_data][product_data][name]`]: title,
     ...(expiresAt === undefined ? {} : { expires_at: String(expiresAt) }),
     ...(metadata.bookingUid ? { client_reference_id: metadata.bookingUid } : {}),
-  };
-  for (const [name, value] of Object.entries(metadata)) {
-    form[`metadata[${name}]`] = value;
+    ...fieldsOf("metadata", metadata),
     // A payment copies its metadata to its charges, which refund events are about.
-    form[`payment_intent_data[metadata][${name}]`] = value;
-  }
+    ...fieldsOf("payment_intent_data[metadata]", metadata),
+  };
   const key = order.idempotencyKey;
   return call<CheckoutSession>(caller, "POST /v1/checkout/sessions", { account, form, ...(key ? { key } : {}) });
 }
@@ -116,14 +114,17 @@ export async function refund(
   account: string,
   { intent, key, metadata }: { intent: string; key: string; metadata: Record<string, string> },
 ): Promise<string> {
-  const form: Record<string, string> = { payment_intent: intent };
-  for (const [name, value] of Object.entries(metadata)) form[`metadata[${name}]`] = value;
+  const form = { payment_intent: intent, ...fieldsOf("metadata", metadata) };
   try {
     return (await call<{ status: string }>(caller, "POST /v1/refunds", { account, form, key })).status;
   } catch (error) {
     if (error instanceof StripeError && error.code === "charge_already_refunded") return "succeeded";
     throw error;
   }
+}
+
+function fieldsOf(group: string, values: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${group}[${name}]`, value]));
 }
 
 /** True for the event that a payment was refunded in full. */

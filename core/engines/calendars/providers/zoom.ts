@@ -2,7 +2,7 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
-import { AccountApi, type Api, getWithToken } from "../account-api.ts";
+import { AccountApi, type Api, getWithGrant } from "../account-api.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider } from "./provider.ts";
 
@@ -17,7 +17,7 @@ export const zoom: Provider = {
   oauth: settingsFrom,
   async connect(runtime, grant) {
     const url = `${baseOf(runtime.env)}/users/me`;
-    const { email, id } = await getWithToken<{ email?: string; id: string }>(runtime, grant.tokens.accessToken, url);
+    const { email, id } = await getWithGrant<{ email?: string; id: string }>(runtime, grant, url);
     return { account: email ?? id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
@@ -64,7 +64,7 @@ async function revocable(runtime: Runtime, settings: OAuthSettings, secret: stri
   return (await refreshGrant(runtime, settings, refreshToken)).tokens.accessToken;
 }
 
-const api: Api = { settings: settingsFrom, base: baseOf };
+const api: Api = { settingsFrom, base: baseOf };
 
 function baseOf({ ZOOM_API_BASE }: Env): string {
   return `${ZOOM_API_BASE}/v2`;
