@@ -22,6 +22,7 @@ import { digestTag, takeToken } from "../store/throttle.ts";
 import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 
 type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
+type BookingName = { handle: string; bookingUid: string };
 
 /** Seconds for which the first return from a checkout is remembered, and ms in which further returns give another code. */
 const RETURN_RETENTION_SECONDS = 400 * 86_400;
@@ -127,8 +128,10 @@ export async function receiveStripeEvent(
   const signature = (headers as Record<string, string | undefined>)["stripe-signature"] ?? "";
   const event = readEvent(runtime.env, await buffer(body as AsyncIterable<Buffer>), signature);
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
-  if (handle === undefined || !(await isOfAccount(runtime, handle, event))) return { received: true };
-  if (kind === "booking" && bookingUid !== undefined) await act(runtime, event, { handle, bookingUid });
+  const accounts = handle === undefined ? [] : await accountsOf(runtime, handle);
+  // Another account could create sessions that name somebody else's bookings.
+  if (handle === undefined || !accounts.some((one) => one === event.account)) return { received: true };
+  if (kind === "booking" && bookingUid !== undefined) await noteBooking(runtime, event, { handle, bookingUid });
   if (kind === "page" && pageSlug !== undefined) await notePage(runtime, event, { handle, pageSlug });
   return { received: true };
 }
@@ -166,14 +169,12 @@ async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: s
 
 /** The connected account that receives a handle's payments: the newest. */
 async function accountOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string | undefined> {
-  const all = await credentialsOf(tools, handle);
-  return all.filter(({ providerKey }) => providerKey === "stripe").at(-1)?.account;
+  return (await accountsOf(tools, handle)).at(-1);
 }
 
-/** Another account could create sessions that name somebody else's bookings. */
-async function isOfAccount(runtime: Runtime, handle: string, { account }: StripeEvent): Promise<boolean> {
-  const all = await credentialsOf(runtime, handle);
-  return all.some((one) => one.providerKey === "stripe" && one.account === account);
+async function accountsOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string[]> {
+  const all = await credentialsOf(tools, handle);
+  return all.filter(({ providerKey }) => providerKey === "stripe").map(({ account }) => account);
 }
 
 function tellsOfPayment({ type, data }: StripeEvent): boolean {
@@ -181,15 +182,21 @@ function tellsOfPayment({ type, data }: StripeEvent): boolean {
   return isPaid || type === "checkout.session.async_payment_succeeded";
 }
 
-async function act(
-  runtime: Runtime,
-  event: StripeEvent,
-  booking: { handle: string; bookingUid: string },
-): Promise<void> {
-  if (isRefunded(event)) return noteRefund(runtime, booking);
-  const { type, account, data } = event;
-  if (tellsOfPayment(event)) return settleOrder(runtime, booking, { account: account as string, session: data.object });
-  if (/^checkout\.session\.(expired|async_payment_failed)$/.test(type)) await releaseHold(runtime, booking);
+async function noteBooking(runtime: Runtime, event: StripeEvent, name: BookingName): Promise<void> {
+  if (isRefunded(event)) await noteRefund(runtime, name);
+  else if (tellsOfPayment(event)) await settleOrder(runtime, event, name);
+  else if (/^checkout\.session\.(expired|async_payment_failed)$/.test(event.type)) await releaseHold(runtime, name);
+}
+
+async function settleOrder(runtime: Runtime, { account, data }: StripeEvent, name: BookingName): Promise<void> {
+  const { amount_total, currency, payment_intent: intent } = data.object;
+  const kept = await findBooking(runtime.redis, name.handle, name.bookingUid);
+  const price = kept?.payment;
+  const isPrice = amount_total === price?.amountMinor && currency === price?.currency.toLowerCase();
+  if (!isPrice) return void runtime.log.error(name, "payment.amount_mismatch");
+  const paid = intent ? { paid: { account: account as string, intent } } : {};
+  const settlement = await settlePayment(runtime, { ...name, ...paid });
+  runtime.log.info({ ...name, settlement }, "payment.settled");
 }
 
 /**
@@ -209,24 +216,6 @@ export async function refundBooking(
   if (state === "succeeded") await noteRefund(runtime, { handle, bookingUid });
   if (state === "failed" || state === "canceled")
     runtime.log.error({ handle, bookingUid, state }, "payment.refund_failed");
-}
-
-async function settleOrder(
-  runtime: Runtime,
-  { handle, bookingUid }: { handle: string; bookingUid: string },
-  { account, session }: { account: string; session: CheckoutSession },
-): Promise<void> {
-  const kept = await findBooking(runtime.redis, handle, bookingUid);
-  const { amountMinor, currency } = kept?.payment ?? {};
-  const isPrice = session.amount_total === amountMinor && session.currency === currency?.toLowerCase();
-  if (!isPrice) return void runtime.log.error({ handle, bookingUid }, "payment.amount_mismatch");
-  const { payment_intent: intent } = session;
-  const settlement = await settlePayment(runtime, {
-    handle,
-    bookingUid,
-    ...(intent ? { paid: { account, intent } } : {}),
-  });
-  runtime.log.info({ handle, bookingUid, settlement }, "payment.settled");
 }
 
 function addressOf({ url }: CheckoutSession): string {

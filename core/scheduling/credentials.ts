@@ -26,11 +26,10 @@ export async function readCredential(
 export async function keepCredential(
   runtime: Runtime,
   handle: string,
-  made: { providerKey: ProviderKey; account: string; secret: string | null },
+  { secret, ...made }: { providerKey: ProviderKey; account: string; secret: string | null },
 ): Promise<Credential> {
-  const { providerKey, account, secret } = made;
-  const isSame = (one: StoredCredential): boolean => one.providerKey === providerKey && one.account === account;
-  const earlier = (await credentialsOf(runtime, handle)).find(isSame);
+  const all = await credentialsOf(runtime, handle);
+  const earlier = all.find((one) => one.providerKey === made.providerKey && one.account === made.account);
   const again =
     earlier &&
     (await changeRecord<StoredCredential>(runtime, placeOf(handle, earlier.credentialId), {
@@ -41,7 +40,7 @@ export async function keepCredential(
   if (again) return toCredential(again);
   const at = runtime.now();
   const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
-  const bare = { credentialId: runtime.id("cred_"), providerKey, account, ...stamp };
+  const bare = { credentialId: runtime.id("cred_"), ...made, ...stamp };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
   await createRecord(runtime, placeOf(handle, value.credentialId), { value, at });
   return toCredential(value);

@@ -88,7 +88,7 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
 export async function changeIfKept(
   runtime: Runtime,
   { handle, bookingUid }: Pick<Booking, "handle" | "bookingUid">,
-  make: (kept: BookingRecord) => ChangeOf | Promise<ChangeOf>,
+  make: MakeChange,
 ): Promise<Booking | undefined> {
   const { booking } = await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
     const before = await findBooking(runtime.redis, handle, bookingUid);
@@ -102,10 +102,15 @@ export async function changeIfKept(
   return booking;
 }
 
-type ChangeOf = (Change & { ifTaken?: Change }) | undefined;
+type NextChange = (Change & { ifTaken?: Change }) | undefined;
+type MakeChange = (kept: BookingRecord) => NextChange | Promise<NextChange>;
 
 /** The same; `booking_not_found` if it is gone. */
-export async function changeBooking(...[runtime, name, make]: Parameters<typeof changeIfKept>): Promise<Booking> {
+export async function changeBooking(
+  runtime: Runtime,
+  name: Pick<Booking, "handle" | "bookingUid">,
+  make: MakeChange,
+): Promise<Booking> {
   const booking = await changeIfKept(runtime, name, make);
   if (booking === undefined) throw new Fail("booking_not_found");
   return booking;

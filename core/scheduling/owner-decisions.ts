@@ -10,7 +10,7 @@ import { bookingFacts } from "./booking-letters.ts";
 import { eventWordsOf } from "./booking-mails.ts";
 import { confirmBooking, declineBooking } from "./bookings.ts";
 import { type BookingRecord, findBooking, statusAt } from "./ledger.ts";
-import { type LinkPurpose, type OwnerLink, readOwnerLink } from "./owner-links.ts";
+import { type OwnerLink, readOwnerLink } from "./owner-links.ts";
 
 /** The state of a booking for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
 export type OwnerState =
@@ -40,15 +40,18 @@ export async function visitOwnerLink(runtime: Runtime, input: Infer<typeof owner
 /** Confirms or declines, as the link says, if the booking still awaits that; else returns its state. */
 export async function decideByLink(runtime: Runtime, input: Infer<typeof ownerDecision>): Promise<OwnerVisit> {
   const found = await findLinked(runtime, input);
-  if (found === undefined || !isQuestion(stateOf(found, runtime.now()))) return visitOwnerLink(runtime, input);
+  const asked = found && stateOf(found, runtime.now());
+  if (!found || (asked !== "confirm" && asked !== "decline")) return visitOwnerLink(runtime, input);
+  const { handle, bookingUid, sequence } = found.link;
   try {
-    await act(runtime, found.link, input.reason?.trim() || null);
+    if (asked === "confirm") await confirmBooking(runtime, { handle, bookingUid, sequence });
+    else await declineBooking(runtime, { handle, bookingUid, sequence, reason: input.reason?.trim() || null });
   } catch (error) {
     // It was decided, moved or cancelled a moment ago.
     if (error instanceof Fail && error.code === "booking_not_pending") return visitOwnerLink(runtime, input);
     throw error;
   }
-  return visitOf(runtime, input, { ...found, state: found.link.purpose === "confirm" ? "confirmed" : "refused" });
+  return visitOf(runtime, input, { ...found, state: asked === "confirm" ? "confirmed" : "refused" });
 }
 
 interface FoundBooking {
@@ -70,29 +73,22 @@ async function findLinked(runtime: Runtime, input: Infer<typeof ownerVisit>): Pr
 }
 
 function stateOf({ link, kept }: FoundBooking, now: number): OwnerState {
-  if (link.purpose === "open" && Date.parse(kept.end) <= now) return "over";
-  if (link.purpose !== "open" && Date.parse(kept.start) <= now) return "expired";
+  const { purpose, sequence } = link;
+  if (purpose === "open" && Date.parse(kept.end) <= now) return "over";
+  if (purpose !== "open" && Date.parse(kept.start) <= now) return "expired";
   const status = statusAt(kept, now);
-  if (status === "PENDING") return pendingState(link.purpose, link.sequence === kept.sequence);
-  const ended = status === "REJECTED" ? "declined" : "cancelled";
-  return status === "ACCEPTED" ? "accepted" : status === "PENDING_PAYMENT" ? "unpaid" : ended;
-}
-
-/** A mail is about one time: its link can't confirm another one. */
-function pendingState(purpose: LinkPurpose, isSame: boolean): OwnerState {
+  if (status !== "PENDING") return decided[status];
   if (purpose === "open") return "pending";
-  return isSame ? purpose : "changed";
+  // A mail is about one time: its link can't confirm another one.
+  return sequence === kept.sequence ? purpose : "changed";
 }
 
-function isQuestion(state: OwnerState): boolean {
-  return state === "confirm" || state === "decline";
-}
-
-async function act(runtime: Runtime, link: OwnerLink, reason: string | null): Promise<void> {
-  const { handle, bookingUid, purpose, sequence } = link;
-  if (purpose === "confirm") await confirmBooking(runtime, { handle, bookingUid, sequence });
-  else await declineBooking(runtime, { handle, bookingUid, reason, sequence });
-}
+const decided = {
+  ACCEPTED: "accepted",
+  PENDING_PAYMENT: "unpaid",
+  REJECTED: "declined",
+  CANCELLED: "cancelled",
+} as const;
 
 async function visitOf(
   runtime: Runtime,

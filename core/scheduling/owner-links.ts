@@ -4,13 +4,12 @@ import { isSigned, sign } from "../platform/sealing.ts";
 
 /** The purposes of links in owners' mails. */
 const linkPurposes = ["open", "confirm", "decline"] as const;
-export type LinkPurpose = (typeof linkPurposes)[number];
 
 /** A link: one booking at the time of the mail, one purpose, one owner. */
 export interface OwnerLink {
   handle: string;
   bookingUid: string;
-  purpose: LinkPurpose;
+  purpose: (typeof linkPurposes)[number];
   sequence: number;
   /** Digest of the owner's address. */
   owner: string;
@@ -18,15 +17,13 @@ export interface OwnerLink {
 
 type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS" | "BASE_URL">;
 
-/** Path where owners view bookings and decide requests without signing in. */
-const ownerLinkPath = "/apps/scheduling";
-
 /** The address of a signed link for an owner (docs/reference.md, "Managing a booking"). */
 export function ownerLink(env: Keys, { email, ...link }: Omit<OwnerLink, "owner"> & { email: string }): string {
   const { handle, bookingUid, purpose, sequence } = link;
   const owner = addressDigest(email);
   const mac = sign(env, signedFor, signedText({ ...link, owner }));
-  return `${env.BASE_URL}${ownerLinkPath}/${handle}/${bookingUid}/${purpose}/${sequence}.${owner}.${mac}`;
+  // Owners view bookings there and decide requests without signing in.
+  return `${env.BASE_URL}/apps/scheduling/${handle}/${bookingUid}/${purpose}/${sequence}.${owner}.${mac}`;
 }
 
 /** The link of a path; undefined for one that the service didn't issue. */

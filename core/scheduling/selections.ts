@@ -56,9 +56,7 @@ export async function selectionsOf(runtime: Runtime, handle: string): Promise<Se
 /** The destination of a handle's bookings: that of the newest selection with one; undefined if there is none. */
 export function destinationAmong(selections: Selection[]): Destination | undefined {
   const newest = selections.findLast(({ destinationCalendarId }) => destinationCalendarId !== null);
-  if (newest === undefined) return undefined;
-  const { account, calendars, destinationCalendarId } = newest;
-  return { account, calendars, calendarId: destinationCalendarId as string };
+  return newest && { ...newest, calendarId: newest.destinationCalendarId as string };
 }
 
 /** An account with its secret. */
