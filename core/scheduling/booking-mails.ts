@@ -40,7 +40,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   if (!sender) return;
   const kept = await readDue(runtime, data);
   if (kept === undefined) return;
-  const event = await eventWordsOf(runtime, handle, kept);
+  const event = await eventWordsOf(runtime, handle, kept.eventTypeId);
   for (const reader of await readersOf(runtime, handle, { kept, kind }))
     await acceptMessage(runtime, {
       handle,
@@ -57,7 +57,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 
 /** The facts of a booking as lines of text for its owner's calendar. */
 export async function aboutBooking(runtime: Runtime, handle: string, kept: BookingRecord): Promise<string> {
-  const { labels } = await eventWordsOf(runtime, handle, kept);
+  const { labels } = await eventWordsOf(runtime, handle, kept.eventTypeId);
   const { language } = await settingsOf(runtime.redis, handle);
   const facts = peopleFacts(kept, { who: kept.attendee.name, labels, language: spokenLanguage(language) });
   return facts.map(([name, value]) => `${name}: ${value}`).join("\n");
@@ -65,7 +65,7 @@ export async function aboutBooking(runtime: Runtime, handle: string, kept: Booki
 
 /** The booking as a calendar file for its visitor, with the handle's calendar address as organiser. */
 export async function visitorFile(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
-  const { description } = await eventWordsOf(runtime, handle, booking);
+  const { description } = await eventWordsOf(runtime, handle, booking.eventTypeId);
   const { language } = await settingsOf(runtime.redis, handle);
   const manage = manageLine(spokenLanguage(booking.language, language), manageUrl(runtime, handle, booking));
   return calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
@@ -83,11 +83,7 @@ async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer>
 }
 
 /** The current texts of a booking's event type; empty if it was deleted. */
-export async function eventWordsOf(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  { eventTypeId }: Pick<Booking, "eventTypeId">,
-): Promise<EventWords> {
+export async function eventWordsOf({ redis }: Runtime, handle: string, eventTypeId: string): Promise<EventWords> {
   const stored = await readRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId));
   const labels = new Map(stored?.bookingFields.map(({ id, label }) => [id, label]));
   return { labels, description: stored?.description ?? "" };

@@ -18,7 +18,7 @@ import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";
 import { takeToken } from "../store/throttle.ts";
 import { eventOf } from "./calendar-events.ts";
-import { type BookingRecord, statusAt } from "./ledger.ts";
+import { type BookingRecord, statusAt, timestamp } from "./ledger.ts";
 
 /** How far a feed looks back, in ms, and its most bookings. */
 const LOOKS_BACK_MS = 90 * day;
@@ -38,7 +38,7 @@ export async function createCalendarFeed(
   { handle }: Infer<typeof newCalendarFeed>,
 ): Promise<{ feed: ShownCalendarFeed }> {
   const secret = runtime.id("");
-  const createdAt = new Date(runtime.now()).toISOString();
+  const createdAt = timestamp(runtime);
   const stored: StoredFeed = { digest: digestOf(secret), createdAt };
   await runtime.redis.set(keys.calendarFeed(handle), JSON.stringify(stored));
   return { feed: { createdAt, url: `${runtime.env.BASE_URL}/v2/public/calendars/${handle}/${secret}.ics` } };

@@ -39,10 +39,7 @@ const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const catalogsOf = perConnection(() => new VersionedCache<Catalog>(MAX_CACHED_BYTES));
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
-export async function readCatalogSnapshot(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-): Promise<CatalogSnapshot | undefined> {
+export async function readCatalogSnapshot({ redis }: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {
   const [[status, epoch], versions] = await coalesce(redis, `moment ${handle}`, () =>
     Promise.all([
       redis.hmget(keys.handle(handle), "status", "createdAt"),

@@ -8,6 +8,8 @@ import { keys } from "../store/keys.ts";
 import { allRecords, changeRecord, createRecord, placesOf, removeRecord, requireRecord } from "../store/records.ts";
 import { eventJob } from "../webhooks/face.ts";
 
+type Store = Pick<Runtime, "redis" | "queues" | "env">;
+
 /** The connected accounts of a handle, oldest first. */
 export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
   return allRecords<StoredCredential>(redis, keys.credentials(handle), (id) => keys.credential(handle, id));
@@ -110,10 +112,7 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
 }
 
 /** Seals the secrets of a handle's accounts again after a change of SECRET_KEY. Returns the number of changed secrets. */
-export async function resealCredentials(
-  runtime: Pick<Runtime, "redis" | "queues" | "env">,
-  handle: string,
-): Promise<number> {
+export async function resealCredentials(runtime: Store, handle: string): Promise<number> {
   const resealedSecret = (one: StoredCredential): string | null | undefined =>
     one.secret && resealed(runtime.env, sealedPlace(handle, one), one.secret);
   const stale = (await credentialsOf(runtime, handle)).filter(resealedSecret);
@@ -129,7 +128,7 @@ export async function resealCredentials(
  * secrets can't be opened here: they are removed, and their owner must connect them again.
  */
 export async function rebindCredentials(
-  runtime: Pick<Runtime, "redis" | "queues" | "env">,
+  runtime: Store,
   { from, handle }: { from: string; handle: string },
 ): Promise<Pick<Credential, "providerKey" | "account">[]> {
   const lost: Pick<Credential, "providerKey" | "account">[] = [];

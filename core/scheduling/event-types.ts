@@ -1,4 +1,5 @@
 import {
+  type Booking,
   type BookingField,
   type eventType,
   type eventTypeChange,
@@ -81,7 +82,9 @@ export async function readEventType(
   runtime: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
 ): Promise<{ eventType: EventType }> {
-  return { eventType: await toEventType(runtime, handle, await readStored(runtime, handle, eventTypeId)) };
+  const key = keys.eventType(handle, eventTypeId);
+  const stored = await requireRecord<StoredEventType>(runtime.redis, key, "event_type_not_found");
+  return { eventType: await toEventType(runtime, handle, stored) };
 }
 
 /** Removes an event type; its bookings stay. `event_type_not_found`. */
@@ -93,17 +96,17 @@ export async function deleteEventType(
 }
 
 /** The address where visitors book an event type. */
-function eventUrl({ env }: Pick<Runtime, "env">, handle: string, slug: string): string {
+function eventUrl({ env }: Runtime, handle: string, slug: string): string {
   return `${env.APP_URL}/apps/public/scheduling/${handle}/${slug}`;
 }
 
 /** The address where a visitor manages a booking. */
 export function manageUrl(
-  runtime: Pick<Runtime, "env">,
+  runtime: Runtime,
   handle: string,
-  { eventSlug, bookingUid }: { eventSlug: string; bookingUid: string },
+  booking: Pick<Booking, "eventSlug" | "bookingUid">,
 ): string {
-  return `${eventUrl(runtime, handle, eventSlug)}?booking=${bookingUid}`;
+  return `${eventUrl(runtime, handle, booking.eventSlug)}?booking=${booking.bookingUid}`;
 }
 
 /** The price of a booking; null if it is free. `payment_provider_not_connected` without price or provider. */
@@ -158,10 +161,6 @@ function changedBy(
     payment: { ...current.payment, ...(payment as Partial<StoredEventType["payment"]>) },
     updatedAt: new Date(now).toISOString(),
   };
-}
-
-function readStored({ redis }: Runtime, handle: string, eventTypeId: string): Promise<Stored> {
-  return requireRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId), "event_type_not_found");
 }
 
 async function toEventType(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {

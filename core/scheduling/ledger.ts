@@ -117,12 +117,8 @@ export async function changeBooking(
 }
 
 /** A stored booking, or undefined. */
-export async function findBooking(
-  redis: Redis,
-  handle: string,
-  bookingUid: string,
-): Promise<BookingRecord | undefined> {
-  return readRecord<StoredBooking>(redis, keys.booking(handle, bookingUid));
+export async function findBooking(redis: Redis, handle: string, uid: string): Promise<BookingRecord | undefined> {
+  return readRecord<StoredBooking>(redis, keys.booking(handle, uid));
 }
 
 /** The effective status: an unpaid booking with an expired hold is rejected, even before a job has written that. */

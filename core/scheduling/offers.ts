@@ -67,11 +67,7 @@ export interface Bookable {
 }
 
 /** A public event type; `event_type_not_found`. */
-export async function findBookableEvent(
-  runtime: Pick<Runtime, "redis">,
-  handle: string,
-  slug: string,
-): Promise<Bookable> {
+export async function findBookableEvent(runtime: Runtime, handle: string, slug: string): Promise<Bookable> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   const bookable = snapshot?.catalog.offers.get(slug);
   if (snapshot === undefined || bookable === undefined || !isPublicEvent(bookable))

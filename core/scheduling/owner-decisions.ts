@@ -99,7 +99,7 @@ async function visitOf(
   const [settings, host, event] = await Promise.all([
     settingsOf(runtime.redis, handle),
     displayNameOf(runtime.redis, handle),
-    eventWordsOf(runtime, handle, kept),
+    eventWordsOf(runtime, handle, kept.eventTypeId),
   ]);
   const language = spokenLanguage(visitorLanguage, settings.language);
   const reader = { email: "", as: "owner" as const, isOwner: true, language, host, links: [] };
