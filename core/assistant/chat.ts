@@ -160,8 +160,10 @@ async function fold(chunks: AsyncIterable<RunChunk>): Promise<QuestionAnswer> {
   let finished = false;
   for await (const { chunk } of chunks) {
     const part = JSON.parse(chunk);
-    if (part.type === "start") Object.assign(answer, pick(part.messageMetadata));
-    else if (part.type === "text-delta") answer.answerMarkdown += part.delta;
+    if (part.type === "start") {
+      const { modelId, retrievalMode, degraded } = part.messageMetadata;
+      Object.assign(answer, { modelId, retrievalMode, degraded });
+    } else if (part.type === "text-delta") answer.answerMarkdown += part.delta;
     else if (part.type === "data-evidence") answer.evidenceCards = part.data.cards as EvidenceCard[];
     else if (part.type === "data-cta") answer.ctaCards = part.data.cards as CtaCard[];
     else if (part.type === "data-follow-ups") answer.followUps = part.data.questions as string[];
@@ -169,8 +171,4 @@ async function fold(chunks: AsyncIterable<RunChunk>): Promise<QuestionAnswer> {
   }
   if (!finished) throw new Fail("service_unavailable", { retryAfter: 5 });
   return answer;
-}
-
-function pick({ modelId, retrievalMode, degraded }: QuestionAnswer): Partial<QuestionAnswer> {
-  return { modelId, retrievalMode, degraded };
 }

@@ -105,9 +105,9 @@ export async function indexDocument(
     );
     const vectors = (await runtime.model.embedder?.embed(texts, "document", attempt.signal)) ?? [];
     if (vectors[0]) await runtime.index.prepareVectors(vectors[0].length);
-    await writeChunks(runtime, handle, stored, { status: "READY", vectors, jobs: [] });
+    await writeChunks(runtime, handle, stored, { status: "READY", pieces, vectors });
   } catch (error) {
-    if (attempt.last) await writeChunks(runtime, handle, stored, { status: "FAILED", vectors: [], jobs: [] });
+    if (attempt.last) await writeChunks(runtime, handle, stored, { status: "FAILED", pieces });
     throw error;
   }
 }
@@ -138,7 +138,8 @@ async function accept(
   await queues.register(handle);
   await redis.hset(keys.outbox(handle), indexing.id, JSON.stringify(indexing));
   if (!(await (await runtime.documents()).save(entityId(handle, documentId), stored, earlier))) return undefined;
-  const chunkCount = await writeChunks(runtime, handle, stored, { status: "INDEXING", vectors: [], jobs: [indexing] });
+  const pieces = piecesOf(stored);
+  const chunkCount = await writeChunks(runtime, handle, stored, { status: "INDEXING", pieces, jobs: [indexing] });
   return { document: toDocument(stored, { status: "INDEXING", chunkCount }) };
 }
 
@@ -146,34 +147,29 @@ async function writeChunks(
   { redis, queues, model }: Runtime,
   handle: string,
   stored: StoredDocument,
-  made: { status: Document["status"]; vectors: Float32Array[]; jobs: Job[] },
+  made: { status: Document["status"]; pieces: ChunkPiece[]; vectors?: Float32Array[]; jobs?: Job[] },
 ): Promise<number> {
+  const { status, pieces, vectors = [], jobs = [] } = made;
   const { documentId, revision } = stored;
   const language = await languageOfDocument(redis, handle, stored);
-  const chunks = piecesOf(stored).map((piece, part) => {
-    const values = made.vectors[part];
+  const chunks = pieces.map((piece, part) => {
+    const values = vectors[part];
     const vector = values && { vector: { model: model.embedder?.id ?? "", values } };
     const passage = { ...passageOf(stored, piece, part), language };
     return Object.entries(chunkFields(handle, { passage, ...vector })).flat();
   });
-  const places = {
-    document: documentKey(handle, documentId),
-    knowledge: keys.knowledge(handle),
-    list: keys.documents(handle),
-  };
   const input = {
-    ...{
-      revision,
-      documentId,
-      createdAt: Date.parse(stored.createdAt),
-      language,
-      prefix: chunkPrefix(handle, documentId),
-      status: made.status,
-    },
-    ...{ sizes: chunks.map(({ length }) => length), values: chunks.flat() },
+    revision,
+    documentId,
+    createdAt: Date.parse(stored.createdAt),
+    language,
+    prefix: chunkPrefix(handle, documentId),
+    status,
+    sizes: chunks.map(({ length }) => length),
+    values: chunks.flat(),
   };
-  await queues.step(handle, made.jobs, (outbox, jobs) =>
-    scripts.writeChunks(redis, { ...places, outbox }, { ...input, jobs }),
+  await queues.step(handle, jobs, (outbox, entries) =>
+    scripts.writeChunks(redis, { ...placesOf(handle, documentId), outbox }, { ...input, jobs: entries }),
   );
   return chunks.length;
 }
@@ -192,17 +188,26 @@ function passageOf(
   return { id: `${documentId}:${part}`, documentId, title, topic, source, heading, text, tags };
 }
 
-function piecesOf(stored: StoredDocument): ReturnType<typeof chunk> {
-  return chunk({ title: stored.title, content: stored.content, contentType: stored.contentType as "text/plain" });
+function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[] {
+  return chunk({ title, content, contentType: contentType as "text/plain" });
 }
 
 async function drop(redis: Redis, handle: string, documentId: string): Promise<boolean> {
-  const places = {
+  return (
+    (await scripts.dropChunks(redis, placesOf(handle, documentId), {
+      documentId,
+      prefix: chunkPrefix(handle, documentId),
+    })) === 1
+  );
+}
+
+/** The keys of a document that scripts change. */
+function placesOf(handle: string, documentId: string): { document: string; knowledge: string; list: string } {
+  return {
     document: documentKey(handle, documentId),
     knowledge: keys.knowledge(handle),
     list: keys.documents(handle),
   };
-  return (await scripts.dropChunks(redis, places, { documentId, prefix: chunkPrefix(handle, documentId) })) === 1;
 }
 
 function chunkPrefix(handle: string, documentId: string): string {
