@@ -9,7 +9,7 @@ import type { RouteMatch } from "./routes.ts";
 /** False for the service's own hosts and for IP addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
   const host = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
-  return !isOwnHost(env, host) && !/^([\d.]+|\[.*\]|[^.]*)(:\d+)?$/.test(host);
+  return !/^([\d.]+|\[.*\]|[^.]*)(:\d+)?$/.test(host) && !isOwnHost(env, host);
 }
 
 /** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */

@@ -64,17 +64,21 @@ function failure(
   const faults = found
     .slice(0, MAX_ERRORS)
     .map((error): InputError => ({ path: pathOf(error), message: sentenceOf(error, input) }));
-  return new Fail(named ?? "invalid_request", { errors: unique(faults) });
+  return new Fail(named ?? "invalid_request", {
+    errors: uniqueBy(faults, ({ path, message }) => `${path} ${message}`),
+  });
 }
 
 /** The first fault of each place of the schema: the items of a list have one place, and so one code. */
 function onePerPlace(found: ErrorObject[]): ErrorObject[] {
-  const places = new Map<string, ErrorObject>();
-  for (const error of found) {
-    const place = `${error.schemaPath} ${error.params.missingProperty}`;
-    if (!places.has(place)) places.set(place, error);
-  }
-  return [...places.values()];
+  return uniqueBy(found, ({ schemaPath, params }) => `${schemaPath} ${params.missingProperty}`);
+}
+
+/** The first item of each key. A body can have tens of thousands of faults. */
+function uniqueBy<T>(all: T[], key: (one: T) => string): T[] {
+  const first = new Map<string, T>();
+  for (const one of all) if (!first.has(key(one))) first.set(key(one), one);
+  return [...first.values()];
 }
 
 /** Examples of the formats, for the error messages. */
@@ -119,10 +123,6 @@ function next(schema: Schema<unknown>, step: string): Schema<unknown> {
   return Object.hasOwn(properties, step)
     ? (properties[step] as Schema<unknown>)
     : ((schema.items ?? {}) as Schema<unknown>);
-}
-
-function unique(faults: InputError[]): InputError[] {
-  return [...new Map(faults.map((fault) => [`${fault.path} ${fault.message}`, fault])).values()];
 }
 
 const timestamp = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/;

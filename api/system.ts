@@ -1,13 +1,17 @@
+import { randomBytes } from "node:crypto";
 import { type Readiness, readiness } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { object } from "../schemas/schema.ts";
-import { docsView } from "./docs-view.ts";
+import { html, htmlDocument } from "./html.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
-import { anyone, metrics as metricsAccess, type Row, route, type View } from "./route.ts";
+import { tagOf, tags } from "./openapi/operation.ts";
+import { anyone, metrics as metricsAccess, page, type Row, route, type View } from "./route.ts";
 
 const nothing = object({});
-const quiet = { logged: false, hidden: true };
+const unlogged = { logged: false };
+const quiet = { ...unlogged, hidden: true };
+const text = (type: string) => (body: string) => ({ type: `${type}; charset=utf-8`, body });
 
 /** Health checks, metrics and the documents that describe the service. */
 export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
@@ -18,16 +22,13 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
   };
   return [
     route("GET /healthz", anyone, nothing, async () => ({ status: "ok" }), quiet),
-    route("GET /readyz", anyone, nothing, readiness, { ...quiet, view: readinessView }),
+    page("GET /readyz", nothing, readiness, readinessView, unlogged),
     route("GET /metrics", metricsAccess, nothing, () => metrics.text(), {
       ...quiet,
-      view: (body) => ({ type: "text/plain; version=0.0.4; charset=utf-8", body }),
+      view: text("text/plain; version=0.0.4"),
     }),
-    route("GET /openapi.json", anyone, nothing, async (runtime) => openApiText(runtime), {
-      ...quiet,
-      view: (body) => ({ type: "application/json; charset=utf-8", body }),
-    }),
-    route("GET /docs", anyone, nothing, async () => all(), { ...quiet, view: docsView }),
+    page("GET /openapi.json", nothing, async (runtime) => openApiText(runtime), text("application/json"), unlogged),
+    page("GET /docs", nothing, async () => all(), docsView, unlogged),
     route("GET /.well-known/jwks.json", anyone, nothing, async ({ sessions }) => sessions.jwks, {
       ...quiet,
       headers: { "Cache-Control": "public, max-age=300" },
@@ -36,12 +37,37 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
 }
 
 function readinessView(result: Readiness): View {
-  const status = result.status === "ready" ? 200 : 503;
-  const headers: Record<string, string> = status === 503 ? { "Retry-After": "2" } : {};
-  return {
-    type: "application/json; charset=utf-8",
-    status,
-    body: JSON.stringify(result),
-    headers: { ...headers, "Cache-Control": "no-store" },
+  const isReady = result.status === "ready";
+  const headers = { "Cache-Control": "no-store", ...(isReady ? {} : { "Retry-After": "2" }) };
+  return { ...text("application/json")(JSON.stringify(result)), status: isReady ? 200 : 503, headers };
+}
+
+/** The API reference: a renderer shows /openapi.json. Without scripts the page lists the operations. */
+function docsView(rows: Row[]): View {
+  const nonce = randomBytes(16).toString("base64url");
+  const lists = tags.map(({ name }) => {
+    const operations = rows.filter((row) => !row.hidden && tagOf(row) === name).map(operationItem);
+    return operations.length > 0 && html`<h2>${name}</h2><ul>${operations}</ul>`;
+  });
+  const body = htmlDocument({
+    language: "en",
+    title: "API reference",
+    styles: ["api-docs.css"],
+    // The renderer copies the page's nonce to its style elements.
+    head: [
+      html`<meta property="csp-nonce" nonce="${nonce}">`,
+      html`<script type="module" src="/assets/api-docs.js"></script>`,
+    ],
+    body: html`<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p>${lists}</main></div>`,
+  });
+  const headers = {
+    "Content-Security-Policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; font-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
   };
+  return { type: "text/html; charset=utf-8", body, headers };
+}
+
+function operationItem({ method, path, summary }: Row) {
+  return html`<li>${summary} <code>${method} ${path.replace(/:(\w+)/g, "{$1}")}</code></li>`;
 }

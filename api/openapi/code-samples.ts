@@ -1,6 +1,5 @@
 import type { Row } from "../route.ts";
-import { exampleOf } from "./examples.ts";
-import type { Content, Parameter, Surroundings } from "./published.ts";
+import { type Content, exampleOf, type Parameter, type Surroundings } from "./published.ts";
 
 /** The parts of a request. */
 interface Parts {

@@ -1,9 +1,8 @@
 import { instant, object, string } from "../../schemas/schema.ts";
 import { webhookData } from "../../schemas/webhooks.ts";
 import type { Row } from "../route.ts";
-import { mediaTypes, operation, webhookHeaders } from "./operation.ts";
+import { mediaTypes, operation, tagOf, tags, webhookHeaders } from "./operation.ts";
 import { publishedComponents, type Surroundings } from "./published.ts";
-import { tagOf, tags } from "./tags.ts";
 
 /** The OpenAPI 3.1 document of the rows, for a service at `baseUrl`. */
 export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {

@@ -1,18 +1,62 @@
-import type { Schema } from "../../schemas/schema.ts";
-import { type HeaderInput, hasQuery, type Row } from "../route.ts";
+import { type ErrorCode, errors } from "../../schemas/errors.ts";
+import { propertiesOf, type Schema } from "../../schemas/schema.ts";
+import { type Access, type HeaderInput, hasQuery, type Row } from "../route.ts";
 import { sample } from "./code-samples.ts";
-import { exampleOf } from "./examples.ts";
-import { failures } from "./failures.ts";
 import {
   type Content,
+  exampleOf,
   type Parameter,
   type Published,
   published,
   publishedProperties,
   requiredNames,
   type Surroundings,
+  writable,
 } from "./published.ts";
-import { tagOf } from "./tags.ts";
+
+/** The nouns of the service, in reading order. */
+export const tags = [
+  { name: "Account", description: "The signed-in user, sessions, tokens, desktop pairing and settings." },
+  { name: "Pages", description: "HTML pages of a handle, served to visitors once they are published." },
+  { name: "Knowledge", description: "Documents that the assistant and agents may quote." },
+  { name: "Assistant", description: "Answers visitors' questions about a published page. No authentication." },
+  { name: "Leads", description: "Submissions of visitors, and their use by owners." },
+  { name: "Campaigns", description: "Group leads; email rules send when a lead is captured or converts." },
+  { name: "Domains", description: "Domains of an account, and the DNS records that let them send mail." },
+  { name: "Email", description: "Senders, templates, messages, delivery events and suppressions." },
+  { name: "Scheduling", description: "Schedules, event types and bookings, for owners." },
+  { name: "Booking", description: "Event types, slots and bookings, for visitors. No authentication." },
+  { name: "Connected accounts", description: "Calendars, video meetings and payment at other providers." },
+  { name: "Payments", description: "Checkout of paid pages, their purchases, and events of the payment provider." },
+  { name: "Webhooks", description: "Endpoints that receive signed events, and their deliveries." },
+  { name: "Strategy", description: "Retrieval of strategy examples, for agents." },
+  { name: "MCP", description: "The tools of the Model Context Protocol." },
+] as const;
+
+/** Path patterns with their tag; the first match wins. */
+const tagPatterns: [RegExp, (typeof tags)[number]["name"]][] = [
+  [/^\/v2\/account\/domains/, "Domains"],
+  [/^\/(v2\/account|oauth\/assistant)\/|^\/v2\/handles\/:handle\/settings/, "Account"],
+  [/^\/mcp\//, "MCP"],
+  [/\/checkout|\/purchases\b|\/providers\/stripe/, "Payments"],
+  [/\/agentic-|\/lead-sections\//, "Assistant"],
+  [/\/pages\b/, "Pages"],
+  [/\/knowledge\b/, "Knowledge"],
+  [/\/leads\b/, "Leads"],
+  [/\/(campaigns|conversions)\b/, "Campaigns"],
+  [/\/email\b/, "Email"],
+  [/\/webhooks\b/, "Webhooks"],
+  [/\/scheduling\/(integrations|selected-calendars)\b/, "Connected accounts"],
+  [/^\/v2\/public\/scheduling\//, "Booking"],
+  [/^\/v2\/public\/calendars\//, "Scheduling"],
+  [/\/scheduling\b/, "Scheduling"],
+  [/\/strategy\b/, "Strategy"],
+];
+
+/** The tag of a row. */
+export function tagOf({ path }: Pick<Row, "path">): string {
+  return tagPatterns.find(([place]) => place.test(path))?.[1] ?? "Service";
+}
 
 /** The `operationId` of a row: the name of its function, without the number that a bundler may append. */
 export function operationId({ run }: Pick<Row, "run">): string {
@@ -177,4 +221,63 @@ function answerOf(row: Row, around: Surroundings): object | undefined {
     return Object.fromEntries(types.map((type) => [type, { schema, example }]));
   }
   return returns && mediaTypes({ "application/json": returns }, `${operationId(row)}.answer`, around);
+}
+
+const problem = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
+const retryAfter = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
+
+/** The failures of a row, by status, each code with its sentence. */
+function failures(row: Row): Record<string, object> {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of failureCodes(row)) byStatus.set(errors[code][0], [...(byStatus.get(errors[code][0]) ?? []), code]);
+  const described = [...byStatus].sort(([one], [other]) => one - other);
+  return Object.fromEntries([
+    ...described.map(([status, codes]) => [status, failure(status, codes)]),
+    ["default", { description: "Any other failure", content: problem }],
+  ]);
+}
+
+function failure(status: number, codes: ErrorCode[]): object {
+  const description = codes.map((code) => `\`${code}\`: ${errors[code][1]}`).join("\n\n");
+  return { description, ...(status === 429 || status === 503 ? { headers: retryAfter } : {}), content: problem };
+}
+
+/** The failure codes of a row: those of its access, its input and its columns, and its own. */
+function failureCodes(row: Row): ErrorCode[] {
+  const { access, input, idempotent, failures: own = [] } = row;
+  const hasBody = !hasQuery(row);
+  const codes: (ErrorCode | false)[] = [
+    ...accessCodes(access),
+    (hasBody || isChecked(input)) && "invalid_request",
+    ...inputCodes(input),
+    hasBody && "payload_too_large",
+    hasBody && row.accepts !== "raw" && "unsupported_media_type",
+    Object.hasOwn(propertiesOf(input), "expectedVersion") && "version_conflict",
+    ...(idempotent ? (["idempotency_conflict", "idempotency_in_progress"] as const) : []),
+    ...own,
+    "service_unavailable",
+  ];
+  return [...new Set(codes.filter((code) => code !== false))];
+}
+
+function accessCodes(access: Access): ErrorCode[] {
+  if (access.kind === "open") return [];
+  const codes: ErrorCode[] = ["missing_bearer_token", "invalid_token"];
+  if (access.kind !== "handle") return codes;
+  codes.push("forbidden");
+  if (access.role !== "CREATOR") codes.push("insufficient_role");
+  if (access.scopes) codes.push("insufficient_scope");
+  return codes;
+}
+
+/** True if a value of the right type can still be invalid. Access checks the handle. */
+function isChecked(schema: Schema<unknown>): boolean {
+  return writable(schema).some(([name, { type: _type, ...rest }]) => name !== "handle" && Object.keys(rest).length > 0);
+}
+
+/** The error codes that the schemas of an input name. */
+function inputCodes(schema: Schema<unknown>): ErrorCode[] {
+  const below = [...Object.values(propertiesOf(schema)), ...([schema.items ?? []].flat() as Schema<unknown>[])];
+  const here = [schema["x-code"], schema["x-absent-code"]].filter((code) => code !== undefined) as ErrorCode[];
+  return [...here, ...below.flatMap(inputCodes)];
 }
