@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import type { IncomingHttpHeaders } from "node:http";
 import { text } from "node:stream/consumers";
-import type { McpHttpHandler, McpRequestContext, Server } from "@modelcontextprotocol/server";
+import type { McpRequestContext, Server } from "@modelcontextprotocol/server";
 import { toolsResource } from "../core/account/face.ts";
 import type { Env } from "../core/platform/env.ts";
 import { Fail } from "../core/platform/errors.ts";
@@ -40,10 +40,10 @@ const rpcExample = { jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", 
  * without sessions, so that any web process can answer any message.
  */
 export function mcpRows(all: () => Row[]): Row[] {
-  let mounted: Promise<Mounted> | undefined;
-  const callTools = async (runtime: Runtime, input: Message, caller: Caller): Promise<Response> => {
-    mounted ??= mount(toolRows(all()));
-    return exchange(await mounted, { runtime, input, caller });
+  let exchange: Promise<Exchange> | undefined;
+  const callTools: Exchange = async (runtime, input, caller) => {
+    exchange ??= openExchange(toolRows(all()));
+    return (await exchange)(runtime, input, caller);
   };
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
@@ -66,16 +66,27 @@ export function mcpRows(all: () => Row[]): Row[] {
   ];
 }
 
-interface Mounted {
-  tools: ToolRow[];
-  handler: McpHttpHandler;
-}
+type Exchange = (runtime: Runtime, input: Message, caller: Caller) => Promise<Response>;
 
-/** Loads the large protocol library at the first message. The tools never change at runtime, so there are no subscriptions. */
-async function mount(tools: ToolRow[]): Promise<Mounted> {
+/**
+ * One HTTP exchange: our checks, then those of the large protocol library, which is loaded at the first message. The tools never change at
+ * runtime, so there are no subscriptions.
+ */
+async function openExchange(tools: ToolRow[]): Promise<Exchange> {
   const library = await import("@modelcontextprotocol/server");
   const options = { maxSubscriptions: 0, keepAliveMs: 0 };
-  return { tools, handler: library.createMcpHandler((context) => serverOf(library, tools, context), options) };
+  const handler = library.createMcpHandler((context) => serverOf(library, tools, context), options);
+  return async (runtime, input, caller) => {
+    const { env } = runtime;
+    assertKnownOrigin(env, input);
+    const body = await text(input.body);
+    for (const name of calledTools(body)) assertToolAllowed(tools, name, caller);
+    const address = `${env.BASE_URL}/mcp/${input.handle}/mcp`;
+    const request = new Request(address, { method: "POST", headers: forwardedHeaders(input.headers), body });
+    const extra = { runtime, caller };
+    const authInfo = { token: "", clientId: caller.userId ?? "", scopes: [...(caller.scopes ?? scopes)], extra };
+    return handler.fetch(request, { authInfo });
+  };
 }
 
 /** A stateless server for one request. */
@@ -94,31 +105,6 @@ function serverOf(
     return callTool(runtime, row, { input: params.arguments ?? {}, caller });
   });
   return server;
-}
-
-interface McpCall {
-  runtime: Runtime;
-  input: Message;
-  caller: Caller;
-}
-
-/** One HTTP exchange: our checks, then the library's. */
-async function exchange({ tools, handler }: Mounted, { runtime, input, caller }: McpCall): Promise<Response> {
-  assertKnownOrigin(runtime.env, input);
-  const body = await text(input.body);
-  for (const name of calledTools(body)) assertToolAllowed(tools, name, caller);
-  const request = new Request(`${runtime.env.BASE_URL}/mcp/${input.handle}/mcp`, {
-    method: "POST",
-    headers: forwardedHeaders(input.headers),
-    body,
-  });
-  const authInfo = {
-    token: "",
-    clientId: caller.userId ?? "",
-    scopes: [...(caller.scopes ?? scopes)],
-    extra: { runtime, caller },
-  };
-  return handler.fetch(request, { authInfo });
 }
 
 /** Names of the tools that a body calls, also in a batch. The library rejects malformed messages. */
