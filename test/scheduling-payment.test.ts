@@ -257,6 +257,25 @@ t.test("if no checkout can be created, slot and key are free again", async (t) =
   t.equal(working.orders.length, 1);
 });
 
+t.test("a checkout that fails while its booking changes is opened again", async (t) => {
+  const stage = await openStage(t);
+  const working = provider();
+  let isFirst = true;
+  const openCheckout: PaymentProvider["openCheckout"] = async (order) => {
+    if (!isFirst) return working.openCheckout(order);
+    isFirst = false;
+    const slot = { start: "2026-10-05T11:00:00Z", end: "2026-10-05T11:30:00Z" };
+    const { bookingUid } = order.booking;
+    await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/paid/reschedule`).send({ bookingUid, slot }).expect(200);
+    throw new Error("no answer");
+  };
+  connect(stage, provider({ openCheckout }));
+  await stage.event({ slug: "paid", payment: price });
+  const made = await stage.book("paid", start, 30).expect(201);
+  t.match(made.body, { status: "PENDING_PAYMENT", nextAction: { type: "redirect_to_checkout" } });
+  t.match(made.body.booking, { start: "2026-10-05T11:00:00.000Z" });
+});
+
 t.test("a key is in progress while its checkout is created, and continues after a crash", async (t) => {
   const stage = await openStage(t);
   const working = provider();

@@ -33,10 +33,12 @@ export async function openCheckout(
   let failure: unknown;
   const booking = await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
     if (before.payment === null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") throw holdExpired();
+    failure = undefined;
     try {
       const checkoutUrl = await checkoutOf(runtime, handle, before);
       return { step: "noted", booking: { ...before, payment: { ...before.payment, checkoutUrl } }, idempotency };
     } catch (error) {
+      runtime.log.warn({ handle, error: (error as Error)?.message }, "payment.checkout_failed");
       failure = error;
       const { step, booking } = endedUnpaid(runtime, before);
       return { step, booking: { ...booking, holdUntil: null }, idempotency };
@@ -44,7 +46,6 @@ export async function openCheckout(
   });
   if (booking === undefined) throw holdExpired();
   if (failure === undefined) return toBookingAnswer(booking);
-  runtime.log.warn({ handle, error: (failure as Error)?.message }, "payment.checkout_failed");
   throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, failure);
 }
 
