@@ -118,6 +118,18 @@ t.test("only changes are read again: new, moved and deleted events, and one occu
   t.same(await free("2026-10-09"), full(16, 17));
 });
 
+t.test("an event that one round names as changed and as deleted is deleted", async (t) => {
+  const { microsoft, put, select, free, refresh } = await start(t, { workers: [] });
+  const event = put(timed("2026-10-06", "09:00", "12:00"));
+  await select([own]).expect(200);
+  t.same(await free("2026-10-06"), full(12, 17));
+  // It was changed before the first page of the round, and deleted before the last one.
+  put({ id: event.id, ...timed("2026-10-06", "09:00", "13:00") });
+  microsoft.calendars[0]?.changes.push(`-${event.id}`);
+  await refresh();
+  t.same(await free("2026-10-06"), full(9, 17));
+});
+
 t.test("a lost delta token means that all is read again", async (t) => {
   const { microsoft, put, remove, select, free, refresh, owner } = await start(t, { workers: [] });
   const gone = put(timed("2026-10-06", "09:00", "12:00"));

@@ -4,6 +4,7 @@ import type { BusyInterval } from "./recurrence.ts";
 
 /** Instances of one calendar beyond which its reading is abandoned. */
 export const MAX_INSTANCES = 50_000;
+
 /** An event as a provider lists it, with the time that it blocks, if any, in or outside the window. */
 export interface ListedEvent {
   /** The event, or the series of an instance. */
@@ -38,7 +39,10 @@ export async function readMarked(calendar: MarkedCalendar, question: BusyQuestio
   const idsOf = (kind: ListedEvent["kind"]): string[] =>
     changes.events.filter((event) => event.kind === kind).map(({ objectId }) => objectId);
   const [series, removed] = [new Set(idsOf("series")), new Set(idsOf("removed"))];
-  const there = changes.events.filter(({ kind, objectId }) => kind === "single" && !series.has(objectId));
+  // An event may have been removed after the page that names its change.
+  const isThere = ({ kind, objectId }: ListedEvent): boolean =>
+    kind === "single" && !series.has(objectId) && !removed.has(objectId);
+  const there = changes.events.filter(isThere);
   for (const id of series) {
     const instances = await calendar.instances(id);
     if (instances.length === 0) removed.add(id);
