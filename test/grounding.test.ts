@@ -163,6 +163,30 @@ t.test("a figure belongs to its row, column, clause and span of time, and no nam
   );
 });
 
+t.test("a span of time is a rate or a number, and a row is the one whose whole label is said", async (t) => {
+  const hire = openLibrary([
+    documentSource(
+      "## Hire\n\n| Bike | Half day | Day | Deposit |\n|---|---|---|---|\n| E-bike | £25 | £38 | £800 |\n" +
+        "| Cargo e-bike | £34 | £55 | £1,500 |\n\nThe weekend course takes two days and costs £235. Backups are made every hour " +
+        "and kept for 35 days. The option costs £3 a day; it does not cover theft.",
+      { title: "Hire" },
+    ),
+  ]);
+  passes(t, ["An e-bike costs £38 a day.", "A cargo e-bike costs £55 a day.", "Backups are kept for 35 days."], hire);
+  goes(
+    t,
+    [
+      "An e-bike costs £55 a day.",
+      "An e-bike costs £38 an hour.",
+      "The weekend course costs £235 per month.",
+      "Backups are kept for 35 hours.",
+
+      "The option covers theft.",
+    ],
+    hire,
+  );
+});
+
 t.test("a sentence is checked against the passages that it cites, or against all if it cites none", async (t) => {
   const [plans, hire] = [numberOf("Team plan"), numberOf("E-bike")];
   t.match(filtered(`The Team plan costs $9 [${plans}].`), { text: "The Team plan costs $9.", kept: 1 });

@@ -2,10 +2,10 @@ import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
 import { plainText } from "./markdown.ts";
 import { isCommon, mattersIn } from "./matching.ts";
+import { spansIn } from "./measures.ts";
 import { contradicts, pairsUp } from "./pairing.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
-import { isSpan } from "./shapes.ts";
 import { type Claim, type ClaimWord, clauseTexts, mattersOf, type Witness, witnessOf } from "./witnesses.ts";
 import { wordsIn } from "./words.ts";
 
@@ -100,9 +100,10 @@ export class ClaimChecker {
         hasPrice && word.isPrice ? { ...word, isCommon: true, weight: word.weight * SUPPORT.price } : word,
       ),
       figures,
+      spans: spansIn(text, language),
       negated,
       isUniversal: isUniversal(text, language),
-      isFree: !negated && FREE.some((matter) => matters.has(matter)),
+      isFree: !negated && figures.length === 0 && FREE.some((matter) => matters.has(matter)),
     };
   }
 
@@ -119,7 +120,6 @@ export class ClaimChecker {
         ...{ likeness, weight },
         isCommon: isEveryday,
         isPrice: mattersIn(term).has("price"),
-        isSpan: isSpan(word),
         isUnknownName: likeness.size === 0 && names.has(written),
       });
     }

@@ -1,5 +1,5 @@
 import { visibleCharacters } from "../../platform/characters.ts";
-import { isSpan } from "./shapes.ts";
+import { spansIn } from "./measures.ts";
 import { plainNumber, wordsIn } from "./words.ts";
 
 /**
@@ -12,9 +12,12 @@ const MAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}.-]{1,255}/gu;
 const ADDRESS = /\b(?:[a-z][a-z0-9+.-]{1,20}:\/\/|www\.)[^\s<>"'`)\]}]+/gi;
 const HOST =
   /(?<![\p{L}\p{N}@/.-])[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*\.\p{L}{2,}(?![\p{L}\p{N}])(?:[/?#:][^\s<>"'`)\]}]*)?/giu;
-const PHONE = /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)/g;
+/** With a plus, a zero or an area code first, or nine and more digits in groups. */
+export const PHONE =
+  /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{2,3}(?:[ .-]\d{2,3}){2,4}(?![\d.,]*\d)/g;
 const DATE = /^\d{1,2}([./-])\d{1,2}\1\d{2,4}$/;
 const MIN_PHONE_DIGITS = 7;
+const MIN_GROUPED_DIGITS = 9;
 const TIME =
   /(?<![\d.,:])(\d{1,2})(?:(?::|\s?h\s?)(\d{2})(?!\d)|\.(\d{2})(?=\s?(?:uhr|[ap]\.?m))|(?=\s?(?:uhr|uur|heures?|h|[ap]\.?m)\b))(?:\s?([ap])\.?m\b\.?)?/gi;
 const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
@@ -120,8 +123,8 @@ export function isUnitName(word: string): boolean {
 /** Adds numbers that are written out, with the currency after them. */
 function addWritten(found: Set<string>, text: string, language: string): void {
   const words = wordsIn(text.replace(NUMBER, ";"), language);
+  if (spansIn(text, language).some(({ count }) => count === "1")) found.add("number 1");
   for (const [at, { text: word }] of words.entries()) {
-    if (word === "one" && isSpan(words[at + 1]?.text ?? "")) found.add("number 1");
     if (!/^\d+$/.test(word)) continue;
     found.add(`number ${word}`);
     const unit = UNITS.find((names) => names.includes(words[at + 1]?.text ?? ""))?.[0];
@@ -157,7 +160,8 @@ export function bareAddress(address: string): string {
 }
 
 function isPhone(match: string): boolean {
-  return match.replace(/\D/g, "").length >= MIN_PHONE_DIGITS && !DATE.test(match.trim());
+  const { length } = match.replace(/\D/g, "");
+  return length >= (/^\(?[+0]/.test(match) ? MIN_PHONE_DIGITS : MIN_GROUPED_DIGITS) && !DATE.test(match.trim());
 }
 
 function minutesOf([, hours, minutes, dotted, half]: RegExpExecArray): number {

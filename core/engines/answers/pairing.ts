@@ -1,8 +1,10 @@
 import { holdsFigure } from "./figures.ts";
 import { strengthOf } from "./library.ts";
-import { plainWords } from "./phrases.ts";
-import { isSpan } from "./shapes.ts";
+import type { Quantity } from "./measures.ts";
 import { type Claim, type ClaimWord, type Clause, clauseOf, type NamedCell, type Witness } from "./witnesses.ts";
+
+/** The least strength of a word in a row that other rows have too. */
+const OTHER = 0.75;
 
 /** True if a witness says its figures of what the claim says them of: in the same row and column or clause, and per the same span of time. */
 export function pairsUp(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
@@ -11,8 +13,16 @@ export function pairsUp(witness: Witness, witnesses: readonly Witness[], claim: 
   if (!cells || table === undefined) return clausesPairUp(witness, claim);
   const rows = witnesses.filter((other) => other !== witness && other.unit.block.table === table);
   const isElsewhere = (word: ClaimWord) =>
-    strengthOf(witness.strengths, word.likeness) < 0.5 && rows.some((row) => speaksOf(row.clauses[0]!, word));
+    strengthOf(witness.strengths, word.likeness) < OTHER && rows.some((row) => speaksOf(row.clauses[0]!, word));
+  if (claim.figures.length > 0 && !isNamed(witness, claim) && rows.some((row) => isNamed(row, claim))) return false;
   return !claim.words.some(isElsewhere) && columnsPairUp(witness, claim);
+}
+
+/** True if a claim has every word of a row's label: "e-bike" of "the e-bike costs", but not "cargo e-bike". */
+function isNamed({ label }: Witness, { words, figures }: Claim): boolean {
+  const isSaid = (term: string) =>
+    figures.includes(`number ${term}`) || words.some(({ likeness }) => likeness.get(term) === 1);
+  return label.length > 0 && label.every(isSaid);
 }
 
 /** True if the clauses that share most words with the claim, or have its figures, negate it, or affirm what it negates. */
@@ -20,6 +30,8 @@ export function contradicts(witness: Witness, claim: Claim): boolean {
   const isOpposite = (clause: Clause) => (witness.isNegated || clause.negated) !== claim.negated;
   const isSaidOf = (clause: Clause) => claim.words.some((word) => !word.isCommon && speaksOf(clause, word, 0.8));
   if (claim.negated && witness.clauses.some((clause) => clause.negated && isSaidOf(clause))) return false;
+  if (!claim.negated && claim.figures.length === 0 && claim.words.some((word) => isOnlyDenied(witness, word)))
+    return true;
   const cells = namedCells(witness, claim).map(({ cell }) => cell);
   if (cells.length > 0) return cells.every(isOpposite) && claim.figures.length === 0;
   const own = witness.clauses.filter(({ figures }) => claim.figures.some((figure) => holdsFigure(figures, figure)));
@@ -31,11 +43,24 @@ export function contradicts(witness: Witness, claim: Claim): boolean {
   return clauses.filter((_, at) => shares[at]! >= best * 0.9).every(isOpposite);
 }
 
-/** A price per month isn't one per day. */
-function spansAgree({ unit, clauses }: Witness, { words, figures }: Claim): boolean {
-  const spans = words.filter((word) => word.isSpan);
-  if (figures.length === 0 || !plainWords(unit.text).split(" ").some(isSpan)) return true;
-  return spans.every((word) => clauses.some((clause) => speaksOf(clause, word, 0.5)));
+/** True for a word that only clauses with a negation contain: "theft" of "it covers damage; it does not cover theft". */
+function isOnlyDenied({ clauses }: Witness, word: ClaimWord): boolean {
+  const own = clauses.filter((clause) => speaksOf(clause, word));
+  return !word.isCommon && own.length > 0 && own.length < clauses.length && own.every(({ negated }) => negated);
+}
+
+/** A price per month isn't one per day, and 35 hours aren't 35 days. */
+function spansAgree({ clauses, cells }: Witness, claim: Claim): boolean {
+  const cites = ({ figures }: Clause) => claim.figures.some((figure) => holdsFigure(figures, figure));
+  const own = clauses.filter(cites).flatMap(({ spans }) => spans);
+  const spans = own.some(({ count }) => count === undefined) ? own : clauses.flatMap((clause) => clause.spans);
+  const all = [...spans, ...cells.filter(({ cell }) => cites(cell)).flatMap(({ rates }) => rates)];
+  const has = ({ unit }: Quantity, count?: string) => all.some((span) => span.unit === unit && span.count === count);
+  const fits = (span: Quantity) =>
+    span.isRate
+      ? all.length === 0 || has(span)
+      : span.count === undefined || has(span, span.count) || spans.every(({ count }) => count !== span.count);
+  return claim.figures.length === 0 || claim.spans.every(fits);
 }
 
 /** A figure is not said of what the clauses with figures of its kind name: their words weigh no more than those of its own clause. */

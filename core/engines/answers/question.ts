@@ -2,8 +2,9 @@ import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import { isCommon } from "./matching.ts";
+import { isMeasure } from "./measures.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
-import { isMeasure, type Shape } from "./shapes.ts";
+import type { Shape } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** One turn of a conversation. */

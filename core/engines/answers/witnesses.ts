@@ -3,6 +3,7 @@ import { type Figures, figuresIn } from "./figures.ts";
 import type { Strengths } from "./library.ts";
 import { plainText } from "./markdown.ts";
 import { type Likeness, mattersIn } from "./matching.ts";
+import { type Quantity, spansIn } from "./measures.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
@@ -13,6 +14,8 @@ export interface Witness {
   strengths: Strengths;
   figures: Figures;
   clauses: readonly Clause[];
+  /** The terms of a row's first cell. */
+  label: readonly string[];
   /** Of a row whose columns have names: its cells after the label. */
   cells: readonly NamedCell[];
   /** Matters of its own text and of its headings. */
@@ -27,12 +30,14 @@ export interface Witness {
 export interface Clause {
   strengths: Strengths;
   figures: Figures;
+  spans: readonly Quantity[];
   negated: boolean;
 }
 
-/** Cells of a row, each with the name of its column. */
+/** Cells of a row, each with the name of its column, and "day" of "Per day". */
 export interface NamedCell {
   name: string;
+  rates: readonly Quantity[];
   named: Clause;
   cell: Clause;
 }
@@ -43,6 +48,7 @@ export interface Claim {
   plain: string;
   words: readonly ClaimWord[];
   figures: readonly string[];
+  spans: readonly Quantity[];
   negated: boolean;
   isUniversal: boolean;
   isFree: boolean;
@@ -56,13 +62,11 @@ export interface ClaimWord {
   isCommon: boolean;
   /** True for a word such as "costs", which a figure with a currency implies. */
   isPrice: boolean;
-  /** True for the name of a span of time, such as "month". */
-  isSpan: boolean;
   /** True for a word with a capital within a sentence, if no public text has it. */
   isUnknownName: boolean;
 }
 
-const CLAUSE = /[,;:](?!\d)|[–—](?!\d)|\s(?:and|but|und|aber|sowie|et|mais|y|pero|e|ma|en|maar|mas)\s/u;
+const CLAUSE = /[,;:](?!\d)|[–—](?!\d)|\s(?:and|but|und|aber|sowie|et|mais|y|pero|e|ma|en|maar|mas|or|oder|ou|o|of)\s/u;
 
 /** Splits a text at its commas and conjunctions. */
 export function clauseTexts(text: string): string[] {
@@ -83,6 +87,8 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     strengths,
     figures: figuresIn(`${text} ; ${around}`, language),
     clauses: clauseTexts(text).map((clause) => clauseOf(clause, language)),
+    // The "e" of "e-bike" is no word of its own.
+    label: termsIn(unit.block.cells?.[0] ?? "", language).filter((term) => !/^[a-z]$/.test(term)),
     cells: cellsOf(unit.block, language),
     matters: mattersOf([text, ...above].join(" ; "), language),
     isNegated:
@@ -95,7 +101,12 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
 /** Reads a part of a text. */
 export function clauseOf(text: string, language: string): Clause {
   const strengths = new Map(termsIn(text, language).map((term) => [term, 1]));
-  return { strengths, figures: figuresIn(text, language), negated: isNegated(text, language) };
+  return {
+    strengths,
+    figures: figuresIn(text, language),
+    spans: spansIn(text, language),
+    negated: isNegated(text, language),
+  };
 }
 
 /** The matters of a text's words. */
@@ -108,6 +119,7 @@ function cellsOf({ cells = [], columns }: Block, language: string): NamedCell[] 
   if (!columns) return [];
   return cells.slice(1).map((cell, at) => ({
     name: plainWords(columns[at + 1]!),
+    rates: spansIn(columns[at + 1]!, language).filter(({ count }) => count === undefined),
     named: clauseOf(columns[at + 1]!, language),
     cell: clauseOf(cell, language),
   }));

@@ -1,0 +1,97 @@
+import { lazyByKey } from "../../platform/lazy.ts";
+import { termsIn, wordsIn } from "./words.ts";
+
+/** A measure, with its units by their names in Intl. */
+const UNITS = {
+  duration: ["second", "minute", "hour", "day", "week", "month", "year"],
+  age: ["month", "year"],
+  weight: ["gram", "kilogram", "ounce", "pound", "stone"],
+  length: ["millimeter", "centimeter", "meter", "kilometer", "inch", "foot", "yard", "mile"],
+  warmth: ["celsius", "fahrenheit", "degree"],
+};
+export type Measure = keyof typeof UNITS;
+
+/** A unit in a text. */
+export interface Quantity {
+  unit: string;
+  /** The number before it. */
+  count: string | undefined;
+  /** Of a rate, such as "£4 a day", or of an adjective, such as "daily". */
+  isRate: boolean;
+  /** The word before the unit and its number. */
+  before: string;
+}
+
+/** "An hour" is one, but for a rate. */
+const ARTICLE =
+  /^(?:an?|half|ein(?:e[nmrs]?)?|halbe[nrs]?|une?|demie?|una?|medi[ao]|mezz[ao]|een|halve?|uma?|mei[ao])$/;
+/** "For two years" is no age. */
+const SINCE = /^(?:for|since|seit|depuis|pendant|desde|durante|sinds|per|ha)$/;
+const NUMBER = /^\p{N}/u;
+/** The shortest name of a unit that begins its adjective, and the longest ending of one. */
+const MIN_NAME_LENGTH = 4;
+const MAX_ENDING_LENGTH = 4;
+/** The most words from a number to the unit of its rate: "9 per person and month". */
+const RATE_REACH = 4;
+
+/** True for the name of a measure. */
+export function isMeasure(name: string): name is Measure {
+  return Object.hasOwn(UNITS, name);
+}
+
+/** The units of a text, each with its number, which may have one word after it: "3 kg", "two working days", "10-day". */
+export function quantitiesIn(text: string, language: string): Quantity[] {
+  const words = wordsIn(text, language);
+  const numbers = words.map(({ text, terms }) => (text === "one" ? "1" : terms.find((term) => NUMBER.test(term))));
+  return words.flatMap(({ terms }, at) => {
+    const term = terms.find((term) => unitOf(term, language) !== undefined);
+    if (term === undefined) return [];
+    const isNext = numbers[at - 1] !== undefined || words[at - 1]?.terms.length === 0;
+    const from = at - (isNext ? 1 : 2);
+    const count = numbers[from];
+    const isAdjective = !unitsByTerm(language).has(term);
+    const isRate =
+      count === undefined && (isAdjective || numbers.slice(Math.max(0, at - RATE_REACH), at).some(Boolean));
+    const before = words[count === undefined ? at - 1 : from - 1]?.text ?? "";
+    return [{ unit: unitOf(term, language)!, count, isRate, before }];
+  });
+}
+
+/** The spans of time among the units of a text. */
+export function spansIn(text: string, language: string): Quantity[] {
+  return quantitiesIn(text, language).filter(({ unit }) => UNITS.duration.includes(unit));
+}
+
+/** True if a text has a number of units of a measure, or one of them. */
+export function isMeasured(text: string, measure: Measure, language: string): boolean {
+  const isOne = (word: string) => measure !== "age" && ARTICLE.test(word);
+  return quantitiesIn(text, language).some(
+    ({ unit, count, before }) =>
+      UNITS[measure].includes(unit) && (count === undefined ? isOne(before) : measure !== "age" || !SINCE.test(before)),
+  );
+}
+
+function unitOf(term: string, language: string): string | undefined {
+  const units = unitsByTerm(language);
+  for (let end = term.length; end >= Math.max(MIN_NAME_LENGTH, term.length - MAX_ENDING_LENGTH); end--)
+    if (units.has(term.slice(0, end))) return units.get(term.slice(0, end));
+  return units.get(term);
+}
+
+const unitsByTerm = lazyByKey((language: string): Map<string, string> => {
+  const named = [...new Set(Object.values(UNITS).flat())].flatMap((unit) =>
+    [language, "en-GB"].flatMap((code) => namesOf(unit, code).map((name) => ({ unit, name }))),
+  );
+  return new Map(named.flatMap(({ unit, name }) => termsIn(name, language).map((term) => [term, unit] as const)));
+});
+
+/** The names of a unit in a language, long and short, for one and for several. */
+function namesOf(unit: string, code: string): string[] {
+  const displays = ["long", "short"] as const;
+  return displays.flatMap((unitDisplay) =>
+    [1, 3].map((count) => {
+      const parts = new Intl.NumberFormat(code, { style: "unit", unit, unitDisplay }).formatToParts(count);
+      return parts.find(({ type }) => type === "unit")?.value ?? "";
+    }),
+  );
+}
