@@ -365,7 +365,7 @@ t.test("a run that was never there is lost at once", async (t) => {
   t.equal(await readRun(web.redis, runId), undefined);
   t.equal(await worker.relay.claim(runId, 1), "unknown");
   t.equal(await cancelRun(web.redis, runId), false);
-  t.same(await keyNames(web.redis, `*{${runId}}*`), []);
+  t.same(await keyNames(web.redis, `*${runId}*`), []);
 });
 
 t.test("a reader whose connection breaks misses nothing", async (t) => {
@@ -394,6 +394,49 @@ t.test("chunks that are gone are a failure, never a gap", async (t) => {
   await t.rejects(all(web.relay.follow(runId)), { name: "RunLost" });
   await t.rejects(all(web.relay.follow(runId, { after: 1 })), { name: "RunLost" });
   t.same(await all(web.relay.follow(runId, { after: 2 })), expected(3, 3));
+});
+
+t.test("a slow reader of an answer that expires learns so", async (t) => {
+  const { runId, reader } = await begin(web);
+  const slow = web.relay.follow(runId);
+  const run = await claim(worker, runId);
+  const fast = all(reader);
+  for (let number = 1; number <= 600; number += 100) {
+    write(run, number, number + 99);
+    await pause(5);
+  }
+  await run.end();
+  t.same(await fast, expected(1, 600));
+  await web.redis.del(keys.runChunks(runId));
+  await t.rejects(all(slow), { name: "RunLost" });
+});
+
+t.test("a reader that joins when its process can't be woken waits a second at most", async (t) => {
+  const full = await startRedis({ own: true, single: true });
+  const [reading, writing] = [start({}, full), start({}, full)];
+  const first = await begin(reading);
+  const run = await claim(writing, first.runId);
+  write(run, 1, 1);
+  t.same(await take(first.reader, 1), expected(1, 1));
+  await reading.redis.acl("SETUSER", "default", "-xadd");
+  const since = performance.now();
+  t.same(await take(reading.relay.follow(first.runId), 1), expected(1, 1));
+  t.ok(performance.now() - since < 3000);
+  await reading.redis.acl("SETUSER", "default", "+xadd");
+  for (const process of [reading, writing]) kill(process);
+  await full.stop();
+});
+
+t.test("a process that can't read gives up its readers, although the worker lives", async (t) => {
+  const gone = await startRedis({ own: true, single: true });
+  await gone.stop();
+  const relay = new Relay({ redis: web.redis, connect: () => connect(gone), log: silent, times: quick });
+  opened.push(() => relay.close());
+  const runId = crypto.randomUUID();
+  await createRun(web.redis, runId, { question: "Why?" }, quick);
+  const run = await claim(worker, runId);
+  await t.rejects(all(relay.follow(runId)), { name: "RunLost" });
+  t.match(await aborted(run), { name: "RunCancelled" });
 });
 
 t.test("a restart of Redis costs no chunk", async (t) => {

@@ -34,7 +34,7 @@ const base = {
 
 /**
  * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read takes at most 10 s for
- * BullMQ and 5 s for the relay.
+ * BullMQ and 1 s for the relay.
  */
 const timeoutsMs = {
   commands: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout: 3000 },

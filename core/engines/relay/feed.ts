@@ -22,6 +22,7 @@ export class Feed {
   /** The key of the run's stream, and the id of the last entry that was read. */
   readonly key: string;
   position = "0";
+  readonly #madeAt = performance.now();
   #renewAt = 0;
   #lostAt: number;
   #isTended = false;
@@ -33,7 +34,7 @@ export class Feed {
     this.#reader = reader;
     this.#runId = runId;
     this.key = keys.runChunks(runId);
-    this.#lostAt = performance.now() + tools.times.lost;
+    this.#lostAt = this.#madeAt + tools.times.lost;
   }
 
   /** True if a follower has room for chunks. */
@@ -46,7 +47,7 @@ export class Feed {
     this.#isResumable ||= isResumable;
     this.#followers.add(follower);
     this.restart();
-    void this.tend();
+    void this.#tendLease();
     return follower;
   }
 
@@ -68,13 +69,22 @@ export class Feed {
     for (const follower of this.#followers) follower.receive(entries);
   }
 
-  /** Closes stalled followers, renews the lease, and ends the run if its worker is silent. Called often. */
-  async tend(): Promise<void> {
-    for (const follower of this.#followers) follower.closeIfStalled(this.#tools.times.stall);
-    if (this.#isTended || this.#hasEnded || performance.now() < Math.min(this.#renewAt, this.#lostAt)) return;
+  /** Closes stalled followers, or all if the process can't read, and tends the lease. Called often, with the time of the last read. */
+  tend(readAt: number): void {
+    const { stall, lost } = this.#tools.times;
+    for (const follower of this.#followers) follower.closeIfStalled(stall);
+    // By then the connection has noticed a dead server and tried others.
+    if (performance.now() - Math.max(readAt, this.#madeAt) > 2 * lost) this.#fail(new RunLost("Chunks can't be read."));
+    void this.#tendLease();
+  }
+
+  /** Renews the lease when it is due, and ends the run if its worker is silent. */
+  async #tendLease(): Promise<void> {
+    const isDue = performance.now() >= Math.min(this.#renewAt, this.#lostAt);
+    if (!isDue || this.#isTended || this.#followers.size === 0) return;
     this.#isTended = true;
     await this.#renew().catch(this.#tools.report);
-    if (performance.now() >= this.#lostAt && !this.#hasEnded) await this.#lose();
+    if (performance.now() >= this.#lostAt) await this.#lose();
     this.#isTended = false;
   }
 
@@ -97,6 +107,7 @@ export class Feed {
   async #lose(): Promise<void> {
     const ending = endRun(this.#tools.redis, this.#runId, { end: "lost", condition: "silent" });
     const word = await ending.catch(this.#tools.report);
+    this.#lostAt = performance.now() + this.#tools.times.lost;
     if (word === undefined || word === "unknown") this.#fail(new RunLost("No worker took the run, or it died."));
   }
 

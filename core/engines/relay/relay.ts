@@ -18,8 +18,11 @@ import { claimRun } from "./writer.ts";
 
 export { cancelRun, createRun, RunLost, readRun, runEnding } from "./runs.ts";
 
-/** One blocking read takes at most this many ms and returns at most this many entries of a run. */
-const BLOCK_MS = 5_000;
+/**
+ * One blocking read takes at most this many ms and returns at most this many entries of a run. If waking it fails, as on a full Redis, a
+ * new run waits for its end.
+ */
+const BLOCK_MS = 1_000;
 const PAGE_SIZE = 200;
 
 /** The parts of a relay. */
@@ -48,6 +51,8 @@ export class Relay implements RunRelay {
   readonly #wakeKey: string = keys.runReader(this.readerId);
   #wokenBy = "0";
   #isWoken = false;
+  /** When a read last returned, on the clock of `performance.now`. */
+  #readAt = 0;
   #isClosed = false;
 
   constructor({ redis, connect, log, times = runTimes }: RelayParts) {
@@ -100,7 +105,7 @@ export class Relay implements RunRelay {
     this.#blocking.on("error", this.#tools.report);
     this.#tools.redis.on("ready", this.#followMaster);
     this.#timer = setInterval(() => {
-      for (const feed of this.#feeds.values()) void feed.tend();
+      for (const feed of this.#feeds.values()) feed.tend(this.#readAt);
     }, this.#tools.times.check);
     this.#timer.unref();
     void this.#readAll(this.#blocking);
@@ -132,6 +137,7 @@ export class Relay implements RunRelay {
     const positions = asked.map(({ position }) => position);
     const streams = [this.#wakeKey, ...from.keys(), this.#wokenBy, ...positions];
     const found = await sendNow(blocking, "xread", ["COUNT", PAGE_SIZE, "BLOCK", BLOCK_MS, "STREAMS", ...streams]);
+    this.#readAt = performance.now();
     for (const [key, entries] of (found ?? []) as [string, StreamEntry[]][]) {
       const { feed, position } = from.get(key) ?? {};
       if (!feed) this.#wokenBy = entries.at(-1)![0];
