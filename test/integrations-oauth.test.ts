@@ -333,6 +333,17 @@ t.test("a grant that another handle of the owner uses is not taken back before t
   t.equal(oauth.revoked.length, 1);
 });
 
+t.test("google: a refused revocation is logged with the provider's response code", async (t) => {
+  const { service, owner, oauth } = await start(t, "google");
+  const credentialId = await connectAccount(owner, "google");
+  const logged: unknown[] = [];
+  service.runtime.log.warn = (...line: unknown[]) => void logged.push(line);
+  oauth.grants.length = 0;
+  await owner.delete(`${owned}/integrations/google/credentials/${credentialId}`).expect(204);
+  const fields = { handle: "acme", providerKey: "google", error: "The provider answered 400 to a revocation." };
+  t.same(logged, [[fields, "integration.revoke_failed"]]);
+});
+
 t.test("an account whose secret can't be opened any more is disconnected", async (t) => {
   const { service, owner } = await start(t, "google");
   const credentialId = await connectAccount(owner, "google");

@@ -118,8 +118,8 @@ export async function revokeGrant(
   // Google expects the token alone.
   const sent: oauth.ClientAuth = settings.login === "basic" ? login : () => undefined;
   const revoking = { ...server, revocation_endpoint: settings.revoke };
-  const answer = await oauth.revocationRequest(revoking, client, sent, token, optionsOf(outbound, settings));
-  await oauth.processRevocationResponse(answer);
+  const { status } = await oauth.revocationRequest(revoking, client, sent, token, optionsOf(outbound, settings));
+  if (status !== 200) throw new Error(`The provider answered ${status} to a revocation.`);
 }
 
 /** Token errors that only the owner can resolve; the last two are Microsoft's. */
