@@ -43,7 +43,6 @@ export const shownToken = s.object({
   expiresAt: s.nullable(s.instant),
   secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
 });
-/** `{token}` with its secret. */
 export type NewToken = s.Infer<typeof shownToken>;
 
 /** A token as its owner sees it later. */

@@ -57,7 +57,6 @@ export type Document = s.Infer<typeof document>;
 
 /** A document with its content. */
 export const documentWithContent = s.merge(document, s.object({ content: s.optional(s.string()) }));
-/** `{document}`; reading one adds its content. */
 /** A passage of a document that a query found. */
 export const queryResult = s.object({
   documentId: s.id,

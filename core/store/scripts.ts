@@ -9,8 +9,8 @@ const runKeys = ["chunks", "readers", "alive"] as const;
 const inRun = { needs: ["run"] };
 
 /**
- * Every script of core/store/lua, by the name of its file (`put-record.lua`): its keys by name, its input and its result. The headers of the files say what each name
- * means. `runsWhenFull` says why.
+ * Every script of core/store/lua, under the name of its file (`putRecord` is in `put-record.lua`): its keys by name, its input and its
+ * result. The headers of the files say what each name means. `runsWhenFull` says why.
  */
 export const scripts = scriptsOf({
   // the store itself
