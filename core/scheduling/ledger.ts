@@ -105,7 +105,7 @@ export async function changeIfKept(
 type NextChange = (Change & { ifTaken?: Change }) | undefined;
 type MakeChange = (kept: BookingRecord) => NextChange | Promise<NextChange>;
 
-/** The same; `booking_not_found` if it is gone. */
+/** Commits a change as `changeIfKept` does; `booking_not_found` if the booking is gone. */
 export async function changeBooking(
   runtime: Runtime,
   name: Pick<Booking, "handle" | "bookingUid">,
