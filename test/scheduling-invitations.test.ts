@@ -405,8 +405,13 @@ t.test(
     await eventually(() => inbox.mails.length === 68);
     const count = (like: RegExp) => inbox.mails.filter(({ to }) => like.test(to)).length;
     t.same([count(/^victim/i), count(/^p\d+@/), count(/^user_acme@/)], [20, 24, 24]);
-    const { events } = (await stage.owner.get("/v2/handles/acme/email/events?purpose=CALENDAR&limit=100")).body;
-    const denied = events.filter(({ type }: { type: string }) => type === "DENIED");
+    const denied: object[] = [];
+    for (let cursor = ""; cursor !== null; ) {
+      const path = `/v2/handles/acme/email/events?purpose=CALENDAR&limit=100${cursor}`;
+      const { events, nextCursor } = (await stage.owner.get(path).expect(200)).body;
+      denied.push(...events.filter(({ type }: { type: string }) => type === "DENIED"));
+      cursor = nextCursor && `&cursor=${nextCursor}`;
+    }
     t.equal(denied.length, 4);
     t.match(denied[0], { reason: "visitor_mail_limit", recipient: /^victim/i });
     await stage.owner.post(`${base}/bookings/${uids[0]}/cancel`).expect(200);
