@@ -152,8 +152,8 @@ function merged(
 }
 
 /**
- * What a captured or verified lead causes: its event, which is erased with the person, the trigger of its campaign, and for a new lead the
- * mail to its owners, if there is a mail server. A lead that must be verified first causes only the mail with the code.
+ * What a captured or verified lead causes: its event, which is erased with the person; then the trigger of its campaign, and for a new lead
+ * the mail to its owners, if there is a mail server, or only the mail with the code if the lead must be verified first.
  */
 export function leadJobs(
   runtime: Runtime,

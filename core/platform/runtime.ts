@@ -158,7 +158,7 @@ export interface RunSubscription extends AsyncIterableIterator<RunChunk> {
 export interface RunPublisher {
   /** Aborted when the last reader has left, or when the run can't be written any more. */
   readonly signal: AbortSignal;
-  /** Sends a chunk, one line of text, in this tick of the event loop. Does nothing once the run has ended. */
+  /** Sends a chunk, one line of text, as soon as the ones before it are stored. Does nothing once the run has ended. */
   write(chunk: string): void;
   /** Ends the run after the chunks so far. Resolves once that is stored, or if the run was cancelled before. */
   end(end?: "done" | "failed"): Promise<void>;
