@@ -193,7 +193,7 @@ export const emailRows: Row[] = [
   page(`POST ${unsubscribe}`, shape.unsubscribeForm, core.answerUnsubscribe, unsubscribeView, { accepts: "form" }),
 ];
 
-const noReferrer = { "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex", Vary: "Accept-Language" };
+const noReferrer = { "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex" };
 
 /** The page of an unsubscribe link in the visitor's language: a question, or the result and how to undo it. */
 function unsubscribeView({ link }: core.UnsubscribeVisit, request: Request): View {

@@ -41,6 +41,9 @@ const MIN_COMPRESSED = 1024;
 /** Larger bodies are compressed off the event loop, in bytes. */
 const MAX_AT_ONCE = 32_768;
 
+/** Media types of texts. A coding would hold back the events of a stream. */
+const compressible = /^text\/(?!event-stream$)|json$|xml$|javascript$/;
+
 const codings = ["br", "gzip"] as const;
 type Coding = (typeof codings)[number] | "identity";
 
@@ -54,10 +57,12 @@ export function acceptedCoding<C extends string>(ctx: Context, known: readonly C
 /** A text in the client's coding: a small one at once, since a stream and its threads cost more, any other as it is sent. */
 function compressed(ctx: Context, body: string | Buffer | Readable): string | Buffer | Readable {
   const size = body instanceof Readable ? Number.POSITIVE_INFINITY : Buffer.byteLength(body);
-  if (size < MIN_COMPRESSED || ctx.method === "HEAD" || ctx.res.hasHeader("Content-Encoding")) return body;
-  const coding = /^text\/|json$|xml$|javascript$/.test(ctx.response.type) ? acceptedCoding(ctx, codings) : "identity";
+  if (size < MIN_COMPRESSED || ctx.res.hasHeader("Content-Encoding")) return body;
+  const coding = compressible.test(ctx.response.type) ? acceptedCoding(ctx, codings) : "identity";
   if (coding === "identity") return body;
   ctx.set("Content-Encoding", coding);
+  // The header of the answer to GET, whose length is known only after the coding (RFC 9110, section 8.6).
+  if (ctx.method === "HEAD") return body instanceof Readable ? body : Readable.from([]);
   if (!(body instanceof Readable) && size <= MAX_AT_ONCE)
     return coding === "br" ? brotliCompressSync(body, brotli(1)) : gzipSync(body, { level: 1 });
   const encoder = coding === "br" ? createBrotliCompress(brotli(4)) : createGzip();

@@ -22,6 +22,7 @@ export const headerFields: Record<HeaderInput, (ctx: Context) => string> = {
 
 /** The supported language (BCP 47) that the visitor prefers (RFC 9110, section 12.5.4); "" if none matches. */
 function visitorLanguage(ctx: Context): string {
+  ctx.vary("Accept-Language");
   const wanted = ctx.acceptsLanguages().map((tag) => canonicalLanguage(tag) ?? "");
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }

@@ -148,7 +148,7 @@ export function ownerBookingView({ state, language, host, facts }: OwnerVisit): 
     title,
     status: deadLinks[state] ?? 200,
     body: [host && html`<p dir="auto">${host}</p>`, status, list, form],
-    headers: { Vary: "Accept-Language", "Referrer-Policy": "no-referrer" },
+    headers: { "Referrer-Policy": "no-referrer" },
   });
 }
 

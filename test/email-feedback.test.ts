@@ -248,6 +248,7 @@ t.test("one click ends the mail, and looking at the link doesn't", async (t) => 
     "content-type": /text\/html/,
     "content-security-policy": /default-src 'none'/,
     "cache-control": "no-store",
+    vary: "Accept-Encoding, Origin, Accept-Language",
   });
   await acme.ask({ to: ["ann@far.example"] }).expect(202);
   const clicked = await service.visitor

@@ -243,6 +243,16 @@ t.test("401 and 403 name the metadata and the missing scope", async (t) => {
   t.match(odd.headers["www-authenticate"], '/mcp/-/mcp"', "a malformed handle appears in no header");
 });
 
+t.test("an answer as an event stream is never compressed", async (t) => {
+  const service = await startWithKnowledge(t);
+  const token = await tokenFor(service, all);
+  const list = send(service, { method: "tools/list" }, token).set("Accept-Encoding", "br, gzip");
+  const { headers, text } = await list.expect(200);
+  t.match(headers["content-type"], /^text\/event-stream/);
+  t.equal(headers["content-encoding"], undefined);
+  t.ok(text.length > 1024, "although it is long");
+});
+
 t.test("a batch can't smuggle a call past the scope", async (t) => {
   const service = await startWithKnowledge(t);
   const pages = await tokenFor(service, ["agent.pages.read"]);

@@ -133,6 +133,7 @@ t.test("two answers at once are one, and the page speaks the browser's language,
   const french = await visitor.get(confirm).expect(200);
   for (const told of ['<html lang="fr" dir="ltr">', "Café Ada", "Confirmer ce rendez-vous"]) t.match(french.text, told);
   t.match(french.text, /lundi 5 octobre 2026/);
+  t.equal(french.headers.vary, "Accept-Encoding, Origin, Accept-Language", "a cache tells the languages apart");
   t.match((await visitor.get(confirm).set("Accept-Language", "de")).text, /Diesen Termin bestätigen\?/);
   await Promise.all(
     [confirm, decline, confirm, decline].map((path) => visitor.post(path).type("form").send({}).expect(200)),

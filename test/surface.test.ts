@@ -69,6 +69,30 @@ t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not
   await again.set("If-None-Match", tag.headers.etag as string).expect(304);
 });
 
+t.test("HEAD answers with the coding of GET, and never with the length of another one", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const content = `<p>${"tea ".repeat(500)}</p>`;
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ pageSlug: "long", title: "Long", status: "PUBLISHED", content })
+    .expect(201);
+  const authorization = `Bearer ${await service.token("user_acme")}`;
+  const ask = (method: string, path: string, accepted: string) =>
+    fetch(service.url + path, { method, headers: { authorization, "accept-encoding": accepted } });
+  for (const path of ["/p/acme/long", "/v2/handles/acme/pages/long", "/openapi.json", "/assets/page.css", "/healthz"])
+    for (const accepted of ["br", "gzip", "identity"]) {
+      const [get, head] = [await ask("GET", path, accepted), await ask("HEAD", path, accepted)];
+      t.equal(head.status, 200, path);
+      for (const name of ["content-encoding", "content-type", "vary", "etag"])
+        t.equal(head.headers.get(name), get.headers.get(name), `${name} of ${path} in ${accepted}`);
+      const length = head.headers.get("content-length");
+      if (length !== null) t.equal(length, get.headers.get("content-length"), path);
+      t.equal((await get.text()) === "", false, path);
+      t.equal(await head.text(), "", path);
+    }
+});
+
 t.test("an internal error is reported without details", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
