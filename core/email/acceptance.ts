@@ -1,3 +1,4 @@
+// Over 300 lines: the acceptance of a mail from its first check to its script, in the order of the checks.
 import { Buffer } from "node:buffer";
 import {
   MAX_RECIPIENTS,
