@@ -15,7 +15,7 @@ export interface ListedEvent {
 }
 
 /** A calendar whose provider lists the changes since a mark, and the instances of events. */
-export interface MarkedCalendar {
+interface MarkedCalendar {
   newMark(): Promise<string | null>;
   /**
    * The changes, and the mark that later changes come after; undefined if the provider has dropped the mark. `isUnclear` if a removed
