@@ -38,7 +38,7 @@ const RETRY_INTERVAL_MS = 500;
 
 type DeliveryRef = JobData<"webhooks.deliver">;
 type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
-type Taken = Extract<TurnReply, [string, "taken", ...unknown[]]>;
+type LeasedReply = Extract<TurnReply, [string, "taken", ...unknown[]]>;
 
 /**
  * Sends an endpoint's due deliveries until none is due. There is one sender per endpoint, so that a slow one delays no other. A process
@@ -154,7 +154,7 @@ class Sender {
     await this.#runtime.queues.later(job("webhooks.deliver", id, this.#place, { delay }));
   }
 
-  #start([, , json, ...found]: Taken): void {
+  #start([, , json, ...found]: LeasedReply): void {
     if (json === undefined) return;
     const { handle, webhookId } = this.#place;
     const webhook = JSON.parse(json) as StoredWebhook;

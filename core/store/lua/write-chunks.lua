@@ -1,7 +1,7 @@
 -- Replaces a document's chunks if the document still has the revision from which they were made, lists it, and bumps the handle's version.
 -- Keys: document, knowledge, list, outbox
--- Input: revision, documentId, createdAt (ms), prefix (of its chunk keys), status, jobs, language, sizes (number of values of each chunk), values (each
---   chunk's fields and values, alternating)
+-- Input: revision, documentId, createdAt (ms), prefix (of its chunk keys), status, jobs, language, sizes (number of values of each chunk),
+--   values (each chunk's fields and values, alternating)
 -- Returns "written", or "changed" if the document has another revision by now.
 if (redis.call('HGET', keys.document, 'revision') or '') ~= input.revision then return 'changed' end
 local field = 'd:' .. input.documentId
