@@ -12,9 +12,9 @@ const MAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}.-]{1,255}/gu;
 const ADDRESS = /\b(?:[a-z][a-z0-9+.-]{1,20}:\/\/|www\.)[^\s<>"'`)\]}]+/gi;
 const HOST =
   /(?<![\p{L}\p{N}@/.-])[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*\.\p{L}{2,}(?![\p{L}\p{N}])(?:[/?#:][^\s<>"'`)\]}]*)?/giu;
-/** With a plus, a zero or an area code first, or nine and more digits in groups. */
-export const PHONE =
-  /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{2,3}(?:[ .-]\d{2,3}){2,4}(?![\d.,]*\d)/g;
+/** With a plus, a zero or an area code first, or nine digits in groups. */
+const PHONE =
+  /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{3}[ .-]\d{3}[ .-]\d{3}(?!\d)|(?<!\d)\d{2,3}[ .-]\d{2,3}[ .-]\d{2}[ .-]\d{2}(?!\d)/g;
 const DATE = /^\d{1,2}([./-])\d{1,2}\1\d{2,4}$/;
 const MIN_PHONE_DIGITS = 7;
 const MIN_GROUPED_DIGITS = 9;
