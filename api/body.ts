@@ -79,9 +79,14 @@ function asClientError(error: Error & { status?: number; httpCode?: number }): E
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", {}, error);
-  const [, position] = /in JSON at position (\d+)/.exec(error.message) ?? [];
-  const detail = position ? `The body is not valid JSON at position ${position}.` : "The body cannot be parsed.";
-  return new Fail("invalid_request", { detail }, error);
+  return new Fail("invalid_request", { detail: parsingFault(error.message) }, error);
+}
+
+function parsingFault(message: string): string {
+  const [, position] = /in JSON at position (\d+)/.exec(message) ?? [];
+  if (position) return `The body is not valid JSON at position ${position}.`;
+  const isCut = message === "Unexpected end of JSON input";
+  return isCut ? "The body is not valid JSON: it ends too early." : "The body cannot be parsed.";
 }
 
 /** The parts of a body as they arrive: at most `limit` bytes, and all of them in time. */

@@ -81,18 +81,27 @@ function uniqueBy<T>(all: T[], key: (one: T) => string): T[] {
   return [...first.values()];
 }
 
-/** Examples of the formats, for the error messages. */
+/** What a value of each format is, for the error messages. */
 const EXPECTED: Record<string, string> = {
+  address: "must be an email address",
+  date: "must be a date, such as 2026-11-01",
   instant: "must be an instant with its offset, such as 2026-11-01T09:30:00Z",
   "instant-or-date": "must be a date, such as 2026-11-01, or an instant with its offset, such as 2026-11-01T09:30:00Z",
+  language: "must be a language tag, such as en or pt-BR",
+  line: "must be one line",
+  "time-zone": "must be an IANA time zone, such as Europe/Berlin",
+  uri: "must be a URI, such as https://example.com/",
 };
 
-/** The fault of one input, with the right form if it is known. */
-function sentenceOf({ keyword, params, message, instancePath }: ErrorObject, input: Record<string, unknown>): string {
+/** The fault of one input, as the end of a sentence that its path begins. */
+function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string {
+  const { keyword, params, message = "is not valid", instancePath } = error;
+  if (keyword === "required") return "is required";
+  if (keyword === "additionalProperties") return "is not a known field";
   const expected = keyword === "format" ? EXPECTED[params.format as string] : undefined;
-  if (expected === undefined) return message ?? "is not valid";
-  const isSpaced = /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
-  return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : expected;
+  const isInstant = keyword === "format" && String(params.format).startsWith("instant");
+  const isSpaced = isInstant && /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
+  return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : (expected ?? message);
 }
 
 /** JSON pointer to the fault: to the missing or unknown property itself, not to its object. */

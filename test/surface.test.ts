@@ -196,6 +196,7 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     code: "invalid_request",
     detail: /not valid JSON at position 2/,
   });
+  t.match((await raw('{"title":')).body, { status: 400, detail: "The body is not valid JSON: it ends too early." });
   t.match((await raw(Buffer.from([0, 255, 254, 1]))).body, { status: 400, code: "invalid_request" });
   t.match((await raw("[1,2]")).body, { status: 400, code: "invalid_request" });
   t.match((await raw('"text"')).body, { status: 400, code: "invalid_request" });
@@ -237,6 +238,23 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     errors: [{ path: "/title" }],
   });
   t.same((await owner.get(path).expect(200)).body, { pages: [], nextCursor: null });
+});
+
+t.test("a fault is the end of a sentence that its path begins", async (t) => {
+  const owner = await (await startService(t)).handle("acme");
+  const faults = async (path: string, body: object) =>
+    (await owner.post(`/v2/handles/acme/${path}`).send(body).expect(400)).body.errors;
+  t.same(await faults("pages", { pageSlug: "a", language: "??", colour: "red" }), [
+    { path: "/title", message: "is required" },
+    { path: "/colour", message: "is not a known field" },
+    { path: "/language", message: "must be a language tag, such as en or pt-BR" },
+  ]);
+  t.match(await faults("scheduling/schedules", { scheduleId: "a", timeZone: "Europe/Berln", weeklyAvailability: [] }), [
+    { path: "/timeZone", message: "must be an IANA time zone, such as Europe/Berlin" },
+  ]);
+  t.match(await faults("email/suppressions", { email: "ada" }), [
+    { path: "/email", message: "must be an email address" },
+  ]);
 });
 
 t.test("a specific code is found behind any number of other faults", async (t) => {
