@@ -99,8 +99,8 @@ function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string 
   if (keyword === "required") return "is required";
   if (keyword === "additionalProperties") return "is not a known field";
   const expected = keyword === "format" ? EXPECTED[params.format as string] : undefined;
-  const isInstant = keyword === "format" && String(params.format).startsWith("instant");
-  const isSpaced = isInstant && /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
+  const isTime = keyword === "format" && String(params.format).startsWith("instant");
+  const isSpaced = isTime && /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
   return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : (expected ?? message);
 }
 
