@@ -273,7 +273,7 @@ async function limits(stage: Stage): Promise<BenchRow> {
   await start(stage, "dist/api/server.js", { PORT: String(limited) });
   await start(stage, "dist/api/server.js", { PORT: String(open), ...unlimited });
   let taken = 0;
-  const body = () => bookingAt(soon + 2000 * day + length * taken, `ada${taken++}@example.com`);
+  const body = () => bookingAt(soon + 8000 * day + length * taken, `ada${taken++}@example.com`);
   const book = async (port: number) => (await load(port, { path: bookingsPath, body, ms: 500 })).perSecond;
   await book(limited);
   await book(open);

@@ -49,9 +49,10 @@ export function checkNonce(
 
 function tagsOf(root: string, issuer: Issuer, starts: readonly number[], duration: number): string {
   const blocks = Buffer.alloc(starts.length * 16);
-  for (const [at, start] of starts.entries()) {
-    blocks.writeDoubleBE(start, at * 16);
-    blocks.writeDoubleBE(start + duration, at * 16 + 8);
+  const view = new DataView(blocks.buffer, blocks.byteOffset);
+  for (let at = 0; at < starts.length; at++) {
+    view.setFloat64(at * 16, starts[at] as number);
+    view.setFloat64(at * 16 + 8, (starts[at] as number) + duration);
   }
   const outputs = cipherOf(root, issuer).update(blocks);
   for (let at = 1; at < starts.length; at++) outputs.copyWithin(at * TAG_BYTES, at * 16, at * 16 + TAG_BYTES);

@@ -31,7 +31,8 @@ export function slotBytes({ offered, duration, timeZone, nonces }: SlotList): Ui
   });
   const timeText = timeWriter();
   let slots = "";
-  for (const [index, start] of offered.at.entries()) {
+  for (let index = 0; index < offered.at.length; index++) {
+    const start = offered.at[index] as number;
     const source = sources[offered.open[index] as number];
     const tag = nonces.tags.slice(index * TAG_LENGTH, (index + 1) * TAG_LENGTH);
     slots += `${index === 0 ? "" : ","}{"start":"${timeText(start)}","end":"${timeText(start + duration)}${source}${tag}"}`;
