@@ -15,7 +15,7 @@ export class Html {
   }
 }
 
-/** What a template can contain: texts are escaped, lists are joined, and absent parts leave nothing. */
+/** The values of a template: texts are escaped, lists are joined, and absent parts leave nothing. */
 export type Part = Html | string | number | false | null | undefined | readonly Part[];
 
 /** A template of markup: html`<p>${text}</p>`. */

@@ -81,7 +81,7 @@ function uniqueBy<T>(all: T[], key: (one: T) => string): T[] {
   return [...first.values()];
 }
 
-/** What a value of each format is, for the error messages. */
+/** The name of a value of each format, for error messages. */
 const EXPECTED: Record<string, string> = {
   address: "must be an email address",
   date: "must be a date, such as 2026-11-01",

@@ -107,7 +107,7 @@ type ReturnedDelivery = Pick<MessageEvent, "messageId" | "recipient" | "purpose"
   source?: SuppressionSource | undefined;
 };
 
-/** What a report on a mail causes: a suppression, and a webhook event, which is erased with its recipient. */
+/** The effects of a report on a mail: a suppression, and a webhook event, which is erased with its recipient. */
 export function returned(
   runtime: Pick<Runtime, "id" | "now">,
   type: ReturnEvent | undefined,

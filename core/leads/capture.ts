@@ -152,7 +152,7 @@ function merged(
 }
 
 /**
- * What a captured or verified lead causes: its event, which is erased with the person; then the trigger of its campaign, and for a new lead
+ * The effects of a captured or verified lead: its event, which is erased with the person; then the trigger of its campaign, and for a new lead
  * the mail to its owners, if there is a mail server, or only the mail with the code if the lead must be verified first.
  */
 export function leadJobs(
