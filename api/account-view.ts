@@ -42,7 +42,7 @@ function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Wor
   return { title: doneTitle, body: html`<p>${sentence(done, { email: step.email, service })}</p>\n${onward}` };
 }
 
-/** The form for the address. For a browser with a session it is a form to switch accounts, below a link to continue. */
+/** The form for the address. A signed-in browser also gets a link to continue, and the form switches accounts. */
 function emailForm({ returnTo, problem, session }: Step<"email">, words: Words, service: string): CardContent {
   const { title, done, goOn, intro, ended, email, send } = words.signIn;
   const wrong = problem && { email: words.mistakes.email, ended }[problem];

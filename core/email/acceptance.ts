@@ -145,7 +145,7 @@ interface SendingState {
   template: TemplateState | undefined;
 }
 
-/** The source of the content, or why the mail is denied. For an `api` mail the reason is thrown. */
+/** The source of the content, or the code of the denial; throws the denial of an `api` mail. */
 async function contentOrDenial(
   runtime: Runtime,
   request: MailRequest,

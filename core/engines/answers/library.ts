@@ -5,6 +5,7 @@ import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/lan
 import type { Block } from "./blocks.ts";
 import { plainText } from "./markdown.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
+import { MEASURES } from "./measures.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -85,10 +86,7 @@ const SHAPE_WEIGHTS: Record<Shape, number> = {
   mail: 1.2,
 };
 /** Shapes that are recognised by their form; the others are guesses. */
-const CERTAIN_SHAPES: readonly Shape[] = [
-  ...(["amount", "clock", "time", "duration", "age", "weight", "length", "warmth"] as const),
-  ...(["count", "phone", "mail"] as const),
-];
+const CERTAIN_SHAPES: readonly Shape[] = [...MEASURES, "amount", "clock", "time", "count", "phone", "mail"];
 /** The least strength of a word for a shape, which then counts as much as its form. */
 const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */

@@ -10,6 +10,7 @@ const UNITS = {
   warmth: ["celsius", "fahrenheit", "degree"],
 };
 export type Measure = keyof typeof UNITS;
+export const MEASURES = Object.keys(UNITS) as Measure[];
 
 /** A unit in a text. */
 export interface Quantity {

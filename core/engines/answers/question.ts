@@ -2,7 +2,7 @@ import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import { isCommon } from "./matching.ts";
-import { isMeasure } from "./measures.ts";
+import { isMeasure, MEASURES } from "./measures.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
@@ -49,10 +49,7 @@ export interface Question {
 const FROM_BEFORE = 0.6;
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
-const SHAPES = [
-  ...(["amount", "clock", "time", "duration", "age", "weight", "length", "warmth"] as const),
-  ...(["count", "place", "person", "phone", "mail"] as const),
-];
+const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "place", "person", "phone", "mail"] as const;
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
