@@ -56,6 +56,23 @@ t.test("a job that only a newer deploy knows stays in its outbox, and delays no 
   t.equal(await queues.sweep(-1000), 1, "the newer deploy enqueues it");
 });
 
+t.test("outboxes that can't be emptied keep the sweeper from no other, however many they are", async (t) => {
+  const { runtime } = await startService(t);
+  const { queues, redis } = runtime;
+  const unknown = JSON.stringify({ ...indexing("new"), name: "knowledge.invented" });
+  const shards = Array.from({ length: 16 }, (_, shard) => keys.pendingOutboxes(shard));
+  for (const shard of shards)
+    for (let at = 0; at < 101; at++) {
+      await redis.hset(keys.outbox(`${shard}-${at}`), "new", unknown);
+      await redis.zadd(shard, at, `${shard}-${at}`);
+    }
+  await redis.hset(keys.outbox("acme"), "known", JSON.stringify(indexing("known")));
+  await queues.register("acme");
+  t.equal(await queues.sweep(-1000), 1);
+  t.ok(await queues.queue("knowledge").getJob("known"));
+  t.equal(await redis.zcard(shards[0] as string), 101, "the others are tried again");
+});
+
 t.test("a mark that was set again is not swept away", async (t) => {
   const { runtime } = await startService(t);
   await runtime.queues.register("acme");

@@ -23,6 +23,8 @@ export function job<N extends JobName>(
 
 /** Age in ms from which the sweeper takes over an outbox. */
 const STALE_AFTER_MS = 10_000;
+/** Marks that the sweeper reads at a time. */
+const SWEEP_BATCH = 100;
 /** Ms for which a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
 const MARK_TTL_MS = 3_000;
 const shardOf = (tag: string): number =>
@@ -143,26 +145,26 @@ export class Queues implements Outbox {
     return ids;
   }
 
+  /** Reads on past the marks that stay, so that outboxes that can't be emptied never keep the sweeper from the others. */
   async #sweepShard(shard: number, before: number): Promise<number> {
-    const marks = await this.#redis.zrangebyscore(
-      keys.pendingOutboxes(shard),
-      "-inf",
-      before,
-      "WITHSCORES",
-      "LIMIT",
-      0,
-      100,
-    );
-    let published = 0;
-    for (const [tag, score] of pairsOf(marks))
-      try {
-        published += await this.publish(tag);
-        await scripts.unregisterOutbox(this.#redis, { shard: keys.pendingOutboxes(shard) }, { tag, score });
-      } catch (error) {
-        // Its mark stays. One outbox that can't be emptied must not delay the others.
-        if (isRedisAway(error)) throw error;
-        this.#log.warn({ error: (error as Error).message }, "outbox.publish_failed");
-      }
+    const key = keys.pendingOutboxes(shard);
+    let [published, stuck, isLast] = [0, 0, false];
+    while (!isLast) {
+      const marks = pairsOf(
+        await this.#redis.zrangebyscore(key, "-inf", before, "WITHSCORES", "LIMIT", stuck, SWEEP_BATCH),
+      );
+      isLast = marks.length < SWEEP_BATCH;
+      for (const [tag, score] of marks)
+        try {
+          published += await this.publish(tag);
+          await scripts.unregisterOutbox(this.#redis, { shard: key }, { tag, score });
+        } catch (error) {
+          // Its mark stays.
+          if (isRedisAway(error)) throw error;
+          stuck++;
+          this.#log.warn({ error: (error as Error).message }, "outbox.publish_failed");
+        }
+    }
     return published;
   }
 }
