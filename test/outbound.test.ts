@@ -206,6 +206,15 @@ t.test("a request that times out before its connection is made is never sent", a
   t.same(seen, ["/other"]);
 });
 
+t.test("a server that hangs up in the middle of a long answer fails its call alone", async (t) => {
+  const port = await listening(t, (_request, response) => {
+    response.writeHead(200, { "content-length": "2000000" }).write("x".repeat(500_000));
+    setTimeout(() => response.socket?.end(), 50);
+  });
+  const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
+  await t.rejects(guard.request(`http://127.0.0.1:${port}/`), { message: /closed|mismatch|length/i });
+});
+
 t.test("informational answers are not the answer", async (t) => {
   const port = await listening(t, (_request, response) => {
     response.writeEarlyHints({ link: "</style.css>; rel=preload" });

@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from "node:dns";
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import { Agent, buildConnector } from "undici";
+import { Agent } from "undici";
 import type { Env } from "./env.ts";
 import { invalid } from "./errors.ts";
 import { exchange, type Limits, type ServerAnswer } from "./exchange.ts";
@@ -30,9 +30,6 @@ export interface OutboundAnswer extends ServerAnswer {
   url: string;
 }
 
-/** Redirect statuses. */
-const redirects = [301, 302, 303, 307, 308];
-
 /** An address that may not be called, and why, in a sentence. `atInput` adds the input that named it. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
@@ -48,28 +45,40 @@ export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> 
 }
 
 const TIMEOUT_MS = 15_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_048_576;
 
 /**
- * Requests to external addresses. Addresses that a user may name are checked at connection time, literal and resolved alike, so that no
- * name, redirect or second resolution (DNS rebinding) reaches a non-public address.
+ * Requests to external addresses. Of addresses that a user may name, literal ones are checked before each request and redirect, and names
+ * where the connection is made, so that no name, redirect or second resolution (DNS rebinding) reaches a non-public address.
  */
 export class Outbound {
   readonly #settings: Settings;
   readonly #lookup: Lookup;
   readonly #guarded: Agent;
-  readonly #trusted = new Agent({ connect: { timeout: 10_000 } });
+  readonly #trusted = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
 
   constructor(settings: Settings, lookup: Lookup = systemLookup as unknown as Lookup) {
     this.#settings = settings;
     this.#lookup = lookup;
-    this.#guarded = new Agent({ connect: this.#connector() });
+    const resolve = (hostname: string, _options: object, done: LookupDone) => this.#resolve(hostname, done);
+    this.#guarded = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS, lookup: resolve as never } });
   }
 
   /** Sends a request. Throws `AddressRefused` for a refused address, and a plain error for a network failure. */
   async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
-    const url = call.trusted ? new URL(address) : this.#admitted(address);
-    return this.#follow(url, call, Date.now() + (call.timeoutMs ?? TIMEOUT_MS));
+    const until = Date.now() + (call.timeoutMs ?? TIMEOUT_MS);
+    const parse = (text: string): URL => (call.trusted ? new URL(text) : this.#admitted(text));
+    let url = parse(address);
+    let headers = call.headers ?? {};
+    for (let left = call.redirects ?? 0; ; left--) {
+      const answer = await this.#send(url, { ...call, headers, timeoutMs: until - Date.now() });
+      const next = left > 0 ? redirectOf(url, answer) : undefined;
+      if (next === undefined) return { ...answer, url: url.href };
+      const target = parse(next);
+      if (target.origin !== url.origin) headers = withoutCredentials(headers);
+      url = target;
+    }
   }
 
   /** Throws for an address that is refused by its form or by its current resolution; a name that doesn't resolve yet passes. */
@@ -79,32 +88,19 @@ export class Outbound {
     const found = await new Promise<Resolved>((resolve) =>
       this.#lookup(url.hostname, { all: true }, (error, addresses) => resolve(error ? [] : addresses)),
     );
-    this.#mustBePublic(found);
+    this.#mustBePublic(found.map(({ address: one }) => one));
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#guarded.destroy(), this.#trusted.destroy()]);
   }
 
-  async #follow(url: URL, call: OutboundCall, until: number): Promise<OutboundAnswer> {
-    const { method = "GET", body = null } = call;
-    const dispatcher = call.trusted ? this.#trusted : this.#guarded;
-    const headers = { "accept-encoding": "identity", ...call.headers };
+  #send(url: URL, { method = "GET", headers, body, ...call }: OutboundCall): Promise<ServerAnswer> {
+    const dispatcher = call.trusted || this.#isExempt(url) ? this.#trusted : this.#guarded;
     const path = `${url.pathname}${url.search}`;
-    const request = { origin: url.origin, path, method: method as "GET", headers, body };
-    const limits: Limits = { limit: MAX_BYTES, beyond: "fail", ...call, timeoutMs: until - Date.now() };
-    const answer = await exchange(dispatcher, request, limits);
-    const next = answer.headers.location;
-    if (!next || !call.redirects || !redirects.includes(answer.status) || !URL.canParse(next, url))
-      return { ...answer, url: url.href };
-    return this.#redirect(url, new URL(next, url).href, { call, until });
-  }
-
-  #redirect(from: URL, to: string, { call, until }: { call: OutboundCall; until: number }): Promise<OutboundAnswer> {
-    const target = call.trusted ? new URL(to) : this.#admitted(to);
-    const headers = target.origin === from.origin ? call.headers : withoutCredentials(call.headers);
-    const left = (call.redirects ?? 0) - 1;
-    return this.#follow(target, { ...call, ...(headers ? { headers } : {}), redirects: left }, until);
+    const request = { origin: url.origin, path, method: method as "GET", body: body ?? null };
+    const limits: Limits = { timeoutMs: TIMEOUT_MS, limit: MAX_BYTES, beyond: "fail", ...call };
+    return exchange(dispatcher, { ...request, headers: { "accept-encoding": "identity", ...headers } }, limits);
   }
 
   /** The parsed address, if scheme and host are allowed. */
@@ -115,41 +111,26 @@ export class Outbound {
     if (url.username !== "" || url.password !== "") throw new AddressRefused("It holds credentials.");
     if (this.#isExempt(url)) return url;
     const host = bare(url.hostname);
-    if (isIP(host)) this.#mustBePublic([{ address: host, family: isIP(host) }]);
+    if (isIP(host)) this.#mustBePublic([host]);
     if (this.#settings.production && isLocalName(host)) throw new AddressRefused("It is not a public address.");
     if (url.protocol === "http:" && !this.#isLocal(host)) throw new AddressRefused("Only https is allowed.");
     return url;
   }
 
-  #connector(): buildConnector.connector {
-    const resolving = buildConnector({
-      timeout: 10_000,
-      lookup: ((hostname: string, _options: object, done: LookupDone) => this.#resolve(hostname, done)) as never,
-    });
-    const exempt = buildConnector({ timeout: 10_000 });
-    return (options, done) => {
-      if (this.#isExempt(options)) return exempt(options, done);
-      const host = bare(options.hostname);
-      // Node never looks up a literal address.
-      const fault = isIP(host) ? this.#fault([{ address: host, family: isIP(host) }]) : undefined;
-      return fault ? done(fault, null) : resolving(options, done);
-    };
-  }
-
   #resolve(hostname: string, done: LookupDone): void {
     this.#lookup(hostname, { all: true }, (error, addresses) => {
-      const fault = error ?? this.#fault(addresses);
+      const fault = error ?? this.#fault(addresses.map(({ address }) => address));
       done(fault ?? null, fault ? [] : addresses);
     });
   }
 
-  #mustBePublic(addresses: Resolved): void {
+  #mustBePublic(addresses: string[]): void {
     const fault = this.#fault(addresses);
     if (fault) throw fault;
   }
 
-  #fault(addresses: Resolved): AddressRefused | undefined {
-    const may = ({ address }: { address: string }): boolean =>
+  #fault(addresses: string[]): AddressRefused | undefined {
+    const may = (address: string): boolean =>
       isPublicAddress(address) || (!this.#settings.production && isLoopback(address));
     return addresses.every(may) ? undefined : new AddressRefused("It is not a public address.");
   }
@@ -184,8 +165,13 @@ const isLocalName = (host: string): boolean => /^(.+\.)?localhost\.?$/.test(host
 /** The host without the brackets of IPv6. */
 const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "");
 
-const credentials = /^(authorization|cookie|proxy-authorization)$/i;
+/** The address to which a response redirects. */
+function redirectOf(from: URL, { status, headers: { location } }: ServerAnswer): string | undefined {
+  if (!location || ![301, 302, 303, 307, 308].includes(status) || !URL.canParse(location, from)) return undefined;
+  return new URL(location, from).href;
+}
 
-function withoutCredentials(headers: Record<string, string> = {}): Record<string, string> {
+function withoutCredentials(headers: Record<string, string>): Record<string, string> {
+  const credentials = /^(authorization|cookie|proxy-authorization)$/i;
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !credentials.test(name)));
 }
