@@ -257,7 +257,15 @@ t.test("a span of time answers when and how long, in the sentence itself or in t
   t.equal(kindOf("when do i get my refund", "You get your refund within two weeks."), "answer");
   t.equal(kindOf("how long do vouchers last", "Vouchers can be of any amount. They last 18 months."), "answer");
   t.equal(kindOf("how long has the shop been open", "The shop has been open since 1974."), "answer");
+  t.equal(kindOf("how long does the tour last", "The tour lasts 5 h."), "answer");
   t.not(kindOf("how long does the tour last", "The tour begins at the harbour."), "answer");
+});
+
+t.test('"how much" of a thing asks for a number, and else for an amount', async (t) => {
+  const kindOf = (ask: string) =>
+    replyTo(openLibrary([pageSource("<p>The plan has 20 GB of storage.</p>")]), readQuestion(ask, "en")).kind;
+  t.equal(kindOf("how much storage does the plan have?"), "answer");
+  t.not(kindOf("how much is the plan?"), "answer");
 });
 
 t.test("a question for the time of day is answered by a clock time, and not by a day", async (t) => {

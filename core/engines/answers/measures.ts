@@ -83,6 +83,8 @@ const unitsByTerm = lazyByKey((language: string): Map<string, string> => {
   const named = [...new Set(Object.values(UNITS).flat())].flatMap((unit) =>
     [language, "en-GB"].flatMap((code) => namesOf(unit, code).map((name) => ({ unit, name }))),
   );
+  // The symbol of the SI, which the short names of most languages don't have.
+  named.push({ unit: "hour", name: "h" });
   return new Map(named.flatMap(({ unit, name }) => termsIn(name, language).map((term) => [term, unit] as const)));
 });
 
