@@ -1,7 +1,7 @@
 import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sender } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
+import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from "../account/face.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
@@ -54,13 +54,25 @@ export async function listDomains(
   const places = await handlesOf(runtime.redis, caller.userId as string);
   const accounts = operated(places);
   if (accounts.length === 0 && places.length > 0) throw tooLow();
-  const claims = (await Promise.all(accounts.map((account) => domainsOf(runtime.redis, account)))).flat().sort(byName);
   const list = `domains of ${caller.userId}`;
-  const { limit, after } = pageOf(runtime.env, input, list);
-  const rest = after === undefined ? claims : claims.filter((claim) => nameOf(claim) > after);
-  const domains = await Promise.all(rest.slice(0, limit).map((claim) => toAccountDomain(runtime, claim)));
-  const last = rest.length > limit ? rest[limit - 1] : undefined;
-  return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
+  const { limit, after = "" } = pageOf(runtime.env, input, list);
+  const names = (await Promise.all(accounts.map((account) => namesOf(runtime, account)))).flat();
+  const rest = names.filter((name) => name > after).sort();
+  const page = rest.slice(0, limit);
+  const domains = (await Promise.all(page.map((name) => domainNamed(runtime, name)))).filter(
+    (one) => one !== undefined,
+  );
+  return { domains, nextCursor: cursorAfter(runtime.env, rest.length > limit ? page.at(-1) : undefined, list) };
+}
+
+async function namesOf({ redis }: Runtime, account: string): Promise<string[]> {
+  return (await redis.smembers(keys.accountDomains(account))).map((domain) => nameOf({ domain, account }));
+}
+
+async function domainNamed(runtime: Runtime, name: string): Promise<AccountDomain | undefined> {
+  const [domain = "", account = ""] = name.split(" ");
+  const claim = await domainClaim(runtime.redis, account, domain);
+  return claim && toAccountDomain(runtime, claim);
 }
 
 /** An identity with the senders that use its domain. */
@@ -165,8 +177,7 @@ async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<Ac
   return { domain, accountId: account, handle, owned, status, requiredDnsRecords, createdAt };
 }
 
-const nameOf = ({ domain, account }: DomainClaim): string => `${domain} ${account}`;
-const byName = (one: DomainClaim, other: DomainClaim): number => (nameOf(one) < nameOf(other) ? -1 : 1);
+const nameOf = ({ domain, account }: JobData<"email.check">): string => `${domain} ${account}`;
 
 /** Schedules a check and the next one. */
 async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
