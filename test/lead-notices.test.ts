@@ -141,7 +141,8 @@ t.test(
     t.equal(told.length, 4, "one person was erased before");
     await capture(service, { email: "next@far.example" });
     await eventually(async () => (await mailsTo(inbox, owner)).at(-1)?.subject === "New lead: next@far.example");
-    t.equal(await runtime.redis.exists(keys.leadDigest("acme", round)), 0);
+    const storedMs = await runtime.redis.pttl(keys.leadDigest("acme", round));
+    t.ok(storedMs > 0 && storedMs <= 25 * 3_600_000, "its leads are listed for a while");
   },
 );
 
@@ -234,4 +235,52 @@ t.test("an erasure that failed half way can be repeated, and withdraws the waiti
   redis.get = get;
   await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
   t.equal((await only()).status, "CANCELLED");
+});
+
+t.test("a waiting digest is sent without the persons that were erased meanwhile", async (t) => {
+  const { service, inbox } = await open(t, {
+    workers: ["campaigns"],
+    env: { TEST_CLOCK: "2026-10-05T06:00:00Z", TEST_CLOCK_RATE: "3000" },
+  });
+  const { owner: requests, root } = await makeSending(service);
+  const { redis } = service.runtime;
+  const ids: string[] = [];
+  for (let n = 0; n < 24; n++)
+    ids.push(await capture(service, { email: `v${n}@far.example`, message: `Question ${n}` }));
+  const messages = async () => (await requests.get(`${root}/messages?limit=100`).expect(200)).body.messages;
+  await eventually(async () => (await messages()).length === 21, 30_000);
+  const notices = await Promise.all(ids.map((leadId) => redis.hget(keys.lead("acme", leadId), "notice")));
+  const [first, second, third, fourth] = [...ids.keys()].filter((n) => notices[n] !== "mail");
+  for (const n of [first, second] as number[]) {
+    const before = (await messages()).length;
+    await requests.delete(`/v2/handles/acme/leads/${ids[n]}`).expect(204);
+    await eventually(async () => (await messages()).length === before + 1);
+  }
+  const digests = (await messages()).slice(0, 3).map(({ status }: { status: string }) => status);
+  t.same(digests, ["QUEUED", "CANCELLED", "CANCELLED"]);
+  await service.startWorkers(["email"]);
+  await eventually(async () => (await mailsTo(inbox, owner)).length === 21, 30_000);
+  const [digest] = (await mailsTo(inbox, owner)).filter(({ subject }) => subject === "More new leads: 2");
+  const told = (digest?.text ?? "").match(/Question \d+/g) ?? [];
+  t.same(told.sort(), [`Question ${third}`, `Question ${fourth}`].sort());
+});
+
+t.test("a code that waited for the mail server until it was over is not sent", async (t) => {
+  const { service, inbox } = await open(t, { workers: ["campaigns"] });
+  const { owner: requests, root } = await makeSending(service);
+  const campaign = { campaignId: "cmp_a", name: "A", verifyLeads: true };
+  await requests.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+  await capture(service, { email: "ada@far.example", campaignId: "cmp_a" });
+  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  const { messageId } = await eventually(only);
+  const { redis } = service.runtime;
+  const message = keys.message("acme", messageId);
+  const content = JSON.parse((await redis.hget(message, "content")) as string);
+  t.ok(Math.abs(content.expiresAt - Date.now() - 600_000) < 60_000, "it is over after ten minutes");
+  await redis.hset(message, "content", JSON.stringify({ ...content, expiresAt: Date.now() - 1 }));
+  await service.startWorkers(["email"]);
+  await eventually(async () => (await only()).status === "DENIED");
+  const { timeline } = (await requests.get(`${root}/messages/${messageId}`).expect(200)).body;
+  t.match(timeline.at(-1), { type: "DENIED", reason: "expired" });
+  t.same(inbox.mails, []);
 });

@@ -39,7 +39,14 @@ export interface MailRequest {
   purpose: Purpose;
   templateId?: string | undefined;
   variables?: Readonly<Record<string, string>>;
-  content?: { subject: string; html?: string | undefined; text?: string | undefined; replyTo?: string | undefined };
+  content?: {
+    subject: string;
+    html?: string | undefined;
+    text?: string | undefined;
+    replyTo?: string | undefined;
+    /** Real ms after which it is not sent any more. */
+    expiresAt?: number;
+  };
   attachments?: readonly Attachment[];
   /**
    * The origin. A refused `api` mail throws. For all other origins the refusal is recorded: a message whose deliveries are DENIED with the
@@ -183,10 +190,10 @@ async function fromTemplate(
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
 }
 
-function ownContent({ subject, html, text, replyTo }: NonNullable<MailRequest["content"]>): object {
+function ownContent({ subject, html, text, replyTo, expiresAt }: NonNullable<MailRequest["content"]>): object {
   if (/\p{Cc}/u.test(subject) || subject.length > MAX_SUBJECT_LENGTH)
     throw invalid("/content/subject", "must be one line of at most 998 characters");
-  return { subject, html: html ?? null, text: text ?? null, replyTo: replyTo ?? null };
+  return { subject, html: html ?? null, text: text ?? null, replyTo: replyTo ?? null, expiresAt };
 }
 
 function withAttachments({ attachments = [] }: MailRequest): object {

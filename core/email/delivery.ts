@@ -47,6 +47,8 @@ export interface StoredContent {
   /** Where replies go instead of the sender's own reply address. */
   replyTo?: string | null;
   attachments?: MimeFile[];
+  /** Real ms after which it is not sent any more. */
+  expiresAt?: number;
 }
 
 /** How an attempt ended. `serverFailed` if the mail server may be unusable for everybody. */
@@ -86,9 +88,10 @@ async function attempted(runtime: Runtime, pool: Mailer, taken: LeasedDelivery):
 /** Why a delivery may no longer be sent. Sender, domain, suppression and quota are checked as they are now. */
 async function denial(
   runtime: Runtime,
-  { handle, message, n, recipient, quotaBefore }: LeasedDelivery,
+  { handle, message, content, n, recipient, quotaBefore }: LeasedDelivery,
   rights: SendingRights,
 ): Promise<string | undefined> {
+  if (content.expiresAt !== undefined && content.expiresAt <= Date.now()) return "expired";
   if (!rights.active) return "handle_inactive";
   const code = refusal(rights, message.purpose);
   if (code !== undefined) return code;

@@ -25,7 +25,7 @@ const MAX_DIGEST_LEADS = 50;
 const MAX_DIGEST_TEXT = 300;
 /** Real ms after the hour at which its digest is sent: clocks differ, and late leads belong to it too. */
 const DIGEST_GRACE_MS = 5_000;
-/** Real ms for which a digest's leads are stored beyond the hour. */
+/** Real ms for which a digest's leads are stored beyond the hour: the digest of an outage may have to be made again. */
 const DIGEST_RETENTION_MS = 86_400_000;
 
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
@@ -49,25 +49,53 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   const others = (await redis.llen(list)) - ids.length;
   const about = await aboutOf(runtime, handle);
   if (leads.length > 0 && about !== undefined)
-    await tellOwners(runtime, handle, { key: `lead digest ${round}`, content: layOut(digestOf(about, leads, others)) });
-  await redis.del(list);
+    await tellOwners(runtime, handle, { key: digestKey(round), content: layOut(digestOf(about, leads, others)) });
 }
 
-/** Cancels unsent mails about erased leads: their content would outlive the person's data. */
+/** Cancels unsent mails about erased leads: their content would outlive the person's data. A digest is sent again without them. */
 export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<void> {
-  const owners = await ownerAddresses(runtime.redis, handle);
-  for (const leadId of leadIds) for (const owner of owners) await withdraw(runtime, handle, noticeKey(leadId, owner));
+  for (const leadId of leadIds) {
+    const notice = (await runtime.redis.hget(keys.lead(handle, leadId), "notice")) ?? "mail";
+    if (notice === "mail") await withdraw(runtime, handle, leadId);
+    else await leaveDigest(runtime, { handle, leadId, round: notice });
+  }
 }
 
-async function withdraw(runtime: Runtime, handle: string, key: string): Promise<void> {
-  const messageId = await runtime.redis.get(keys.emailOnce(handle, keyDigest(key)));
-  if (messageId === null) return;
+async function leaveDigest(
+  runtime: Runtime,
+  { handle, leadId, round }: JobData<"leads.digest"> & { leadId: string },
+): Promise<void> {
+  await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
+  if (await withdraw(runtime, handle, digestKey(round)))
+    await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}-${leadId}`, { handle, round }));
+}
+
+/** Cancels the unsent mails about a subject, so that it may be mailed again; true if there was one. */
+async function withdraw(runtime: Runtime, handle: string, about: string): Promise<boolean> {
+  let isWithdrawn = false;
+  for (const owner of await ownerAddresses(runtime.redis, handle)) {
+    const once = keys.emailOnce(handle, keyDigest(noticeKey(about, owner)));
+    const messageId = await runtime.redis.get(once);
+    if (messageId === null || !(await isCancelled(runtime, handle, messageId))) continue;
+    await runtime.redis.del(once);
+    isWithdrawn = true;
+  }
+  return isWithdrawn;
+}
+
+/** Cancels a mail; false if it was already sent, or if the service itself sent it, which stores nothing. */
+async function isCancelled(runtime: Runtime, handle: string, messageId: string): Promise<boolean> {
   try {
     await cancelMessage(runtime, { handle, messageId });
+    return true;
   } catch (error) {
-    // It was already sent, or the service itself sent it, which stores nothing.
     if (!(error instanceof Fail) || !/^message_not_/.test(error.code)) throw error;
+    return false;
   }
+}
+
+function digestKey(round: string): string {
+  return `lead digest ${round}`;
 }
 
 /** The once-only key of a mail to an owner. */

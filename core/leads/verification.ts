@@ -42,6 +42,7 @@ export async function sendLeadCode(
   const tag = digestTag(runtime.env, handle, addressDigest(lead.email));
   // Too many codes for one address: the newest that was sent still counts.
   if (!(await hasToken(runtime, { name: "lead-code", tag, ...allowed }))) return;
+  const expiresAt = Date.now() + CODE_TTL_MS;
   await transact(runtime.redis, (transaction) => {
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
     transaction.pexpire(keys.leadCode(handle, leadId), CODE_TTL_MS);
@@ -55,7 +56,7 @@ export async function sendLeadCode(
     origin: "verification",
     caps: ["visitor"],
     key: `code ${round}`,
-    content: await letterOf(runtime, handle, { lead, code }),
+    content: { ...(await letterOf(runtime, handle, { lead, code })), expiresAt },
   });
 }
 

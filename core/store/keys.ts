@@ -55,7 +55,7 @@ export const keys = {
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
   leadCode: (handle: string, leadId: string) => `lead-code:{${handle}}:${leadId}`, // hash round, wrong, used; 10 min
   leadNotices: (handle: string) => `lead-notices:{${handle}}`, // hash count and start (real ms) of the leads that owners were mailed; an hour
-  leadDigest: (handle: string, round: string) => `lead-digest:{${handle}}:${round}`, // list of the hour's further leads; until they are mailed, 25 h at most
+  leadDigest: (handle: string, round: string) => `lead-digest:{${handle}}:${round}`, // list of the hour's further leads; 25 h
   person: (handle: string, digest: string) => `person:{${handle}}:${digest}`, // set, leads of one address; until erased
 
   // campaigns
