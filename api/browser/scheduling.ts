@@ -5,7 +5,7 @@ import { readVisit } from "./scheduling/visit.ts";
 
 const visit = readVisit();
 const main = document.querySelector<HTMLElement>("main");
-if (visit && main) startPage(visit, main, element("div", { class: "unseen", "aria-live": "polite" }));
+if (visit && main) startPage(visit, main, element("div.unseen", { "aria-live": "polite" }));
 else if (main && parent !== window) {
   applyTheme();
   postSize(main);

@@ -15,7 +15,7 @@ export interface Announcer {
 }
 
 export function openAnnouncer(): Announcer {
-  const region = element("div", { class: "unseen", "aria-live": "polite" });
+  const region = element("div.unseen", { "aria-live": "polite" });
   let said = 0;
   const say = (words: string): void => {
     if (words === "") return;

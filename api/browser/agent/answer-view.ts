@@ -24,20 +24,15 @@ export interface TurnView {
 }
 
 export function drawTurn(question: string, host: AnswerHost): TurnView {
-  const text = element("div", { class: "text", part: "answer-text" });
-  const state = element("p", { class: "state" });
-  const below = element("div", { class: "below" });
-  const offers = element("div", { class: "offers" });
-  const asked = element(
-    "div",
-    { class: "question", part: "question", dir: "auto" },
-    element("span", { class: "unseen" }, words.you),
-    question,
-  );
+  const text = element("div.text", { part: "answer-text" });
+  const state = element("p.state");
+  const below = element("div.below");
+  const offers = element("div.offers");
+  const asked = element("div.question", { part: "question", dir: "auto" }, element("span.unseen", words.you), question);
   const answered = element(
-    "div",
-    { class: "answer", part: "answer" },
-    element("span", { class: "unseen" }, words.assistant),
+    "div.answer",
+    { part: "answer" },
+    element("span.unseen", words.assistant),
     text,
     below,
     state,
@@ -47,7 +42,7 @@ export function drawTurn(question: string, host: AnswerHost): TurnView {
   let offered: Answer | undefined;
   const parts = new Map<string, { value: unknown; node: HTMLElement }>();
   return {
-    node: element("div", { class: "turn" }, asked, answered),
+    node: element("div.turn", asked, answered),
     update(answer) {
       draw(visibleText(answer));
       drawParts(below, parts, belowText(answer, host));
@@ -70,7 +65,7 @@ function belowText(answer: Answer, host: AnswerHost): Part[] {
   const { evidence, degraded, actions, lessons, section } = answer;
   const parts: (Part | false | undefined)[] = [
     evidence.length > 0 && ["sources", evidence, () => drawEvidenceCards(evidence, host.leavePanel)],
-    degraded && ["degraded", degraded, () => element("p", { class: "small" }, words.degraded)],
+    degraded && ["degraded", degraded, () => element("p.small", words.degraded)],
     actions.length > 0 && ["actions", actions, () => actionLinks(actions)],
     lessons.length > 0 && ["lessons", lessons, () => drawLessonCards(lessons)],
     section && ["section", section, () => leadCard(section, host, answer)],
@@ -103,18 +98,13 @@ function drawState(state: HTMLElement, answer: Answer): void {
 function offersOf(answer: Answer, host: AnswerHost, text: HTMLElement): HTMLElement[] {
   const again =
     answer.status !== "done" &&
-    element(
-      "button",
-      { type: "button", class: "tool", part: "retry", click: host.retry },
-      widgetIcon("retry"),
-      words.retry,
-    );
-  const tools = element("div", { class: "tools" }, again, answer.text !== "" && copyButton(host, text));
+    element("button.tool", { part: "retry", click: host.retry }, widgetIcon("retry"), words.retry);
+  const tools = element("div.tools", again, answer.text !== "" && copyButton(host, text));
   return answer.followUps.length > 0 ? [tools, questionButtons(answer.followUps, words.followUps, host.ask)] : [tools];
 }
 
 function copyButton(host: AnswerHost, text: HTMLElement): HTMLElement {
-  const label = element("span", {}, words.copy);
+  const label = element("span", words.copy);
   const copy = async (): Promise<void> => {
     // biome-ignore lint/performance/useDomNodeTextContent: the copy keeps the breaks between blocks that the eye sees.
     await copyText(text.innerText, button);
@@ -122,8 +112,8 @@ function copyButton(host: AnswerHost, text: HTMLElement): HTMLElement {
     host.say(words.copied);
   };
   const button = element(
-    "button",
-    { type: "button", class: "tool", part: "copy", "aria-label": words.copyAnswer, click: copy },
+    "button.tool",
+    { part: "copy", "aria-label": words.copyAnswer, click: copy },
     widgetIcon("copy"),
     label,
   );

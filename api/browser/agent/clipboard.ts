@@ -7,7 +7,7 @@ export async function copyText(text: string, neighbour: HTMLElement): Promise<vo
   } catch {
     // Insecure pages lack the API, and a frame or a visitor may deny it.
   }
-  const held = element("textarea", { class: "unseen" });
+  const held = element("textarea.unseen");
   held.value = text;
   neighbour.after(held);
   held.select();

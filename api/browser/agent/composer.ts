@@ -29,8 +29,8 @@ export function drawComposer(actions: {
     placeholder: words.placeholder,
     "aria-label": words.placeholder,
   });
-  const counter = element("p", { class: "counter" });
-  const button = element("button", { class: "send", part: "send", "aria-label": words.send }, widgetIcon("send"));
+  const counter = element("p.counter");
+  const button = element("button.send", { part: "send", "aria-label": words.send }, widgetIcon("send"));
   const length = (): number => [...input.value.trim()].length;
   const count = (): void => {
     counter.textContent = length() < counted ? "" : `${length()} / ${MAX_QUESTION_LENGTH}`;
@@ -54,7 +54,7 @@ export function drawComposer(actions: {
     if (!isBusy) submit(event);
   });
   return {
-    node: element("form", { class: "composer", part: "composer", submit }, input, button, counter),
+    node: element("form.composer", { part: "composer", submit }, input, button, counter),
     focus: () => input.focus(),
     fill(question) {
       input.value = question;

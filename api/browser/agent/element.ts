@@ -1,19 +1,29 @@
+type Tag = keyof HTMLElementTagNameMap;
+type Made<S extends string> = HTMLElementTagNameMap[S extends `${infer T extends Tag}.${string}` ? T : S & Tag];
 type Attributes = Record<string, string | boolean | ((event: never) => void) | undefined>;
-type Child = Node | string | false | undefined;
+export type Part = Node | string | Attributes | false | null | undefined;
 
-/** Creates an element with attributes (`true` is an empty one; a function listens to the event of that name) and children (text or nodes). */
-export function element<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  attributes: Attributes = {},
-  ...children: Child[]
-): HTMLElementTagNameMap[K] {
+/**
+ * Creates an element: `p.muted` is `<p class="muted">`. An object contains attributes (`true` is an empty one; a function listens to the
+ * event of that name), all else are children. A button with a `click` doesn't submit its form.
+ */
+export function element<S extends Tag | `${Tag}.${string}`>(selector: S, ...parts: Part[]): Made<S> {
+  const [tag = "", ...classes] = selector.split(".");
   const made = document.createElement(tag);
+  if (classes.length > 0) made.className = classes.join(" ");
+  for (const part of parts) {
+    if (typeof part === "string" || part instanceof Node) made.append(part);
+    else if (part) setAttributes(made, part);
+  }
+  return made as Made<S>;
+}
+
+function setAttributes(made: HTMLElement, attributes: Attributes): void {
+  if (made.tagName === "BUTTON" && attributes.click) made.setAttribute("type", "button");
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(name, value as EventListener);
     else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.filter((child) => child !== undefined && child !== false));
-  return made;
 }
 
 /** Paths in a box of 24 by 24 units. */

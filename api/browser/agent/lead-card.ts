@@ -19,24 +19,23 @@ export interface LeadHost {
 /** The card of a lead section: first an invitation; when opened, the form, with the next steps below until the form is sent. */
 export function leadCard(section: LeadSection, host: LeadHost, { followUps }: Answer): HTMLElement {
   const { collapsedTitle, collapsedBody, dynamicView } = section;
-  const content = element("div", { class: "lead-content", id: `lead-${randomId()}`, hidden: true });
+  const content = element("div.lead-content", { id: `lead-${randomId()}`, hidden: true });
   const invitation = element(
     "span",
-    {},
     element("strong", { dir: "auto" }, collapsedTitle),
     element("span", { dir: "auto" }, collapsedBody),
   );
   const closed = { "aria-expanded": "false", "aria-controls": content.id };
   const toggle = element(
-    "button",
-    { type: "button", class: "lead-toggle", part: "lead-toggle", ...closed },
+    "button.lead-toggle",
+    { type: "button", part: "lead-toggle", ...closed },
     invitation,
     widgetIcon("open"),
   );
   const about = { role: "group", "aria-label": collapsedTitle, "data-accent": dynamicView.visualAccent };
-  const card = element("div", { class: "lead", part: "lead-card", ...about }, toggle, content);
+  const card = element("div.lead", { part: "lead-card", ...about }, toggle, content);
   const fill = (): void => {
-    const way = element("div", { class: "lead-way" }, ...drawView(section, followUps, host));
+    const way = element("div.lead-way", ...drawView(section, followUps, host));
     content.append(
       drawForm(section, host, () => way.remove()),
       way,
@@ -56,7 +55,7 @@ function drawView(section: LeadSection, followUps: string[], host: LeadHost): (H
   const { dynamicView: view } = section;
   const { label, body } = view.recommendedPath;
   const steps = view.momentumSteps.map((step) =>
-    element("li", { dir: "auto" }, element("strong", {}, step.title), element("span", {}, step.body)),
+    element("li", { dir: "auto" }, element("strong", step.title), element("span", step.body)),
   );
   const signals = view.fitSignals.filter((signal) => !isKnown(signal, section));
   const fits = signals.map((signal) => element("li", { dir: "auto" }, widgetIcon("tick"), signal));
@@ -64,11 +63,11 @@ function drawView(section: LeadSection, followUps: string[], host: LeadHost): (H
   return [
     element("h3", { dir: "auto" }, view.headline),
     element("p", { dir: "auto" }, view.subhead),
-    element("div", { class: "path", dir: "auto" }, element("strong", {}, label), element("p", {}, body)),
-    element("h4", {}, words.nextSteps),
-    element("ol", { class: "momentum" }, ...steps),
-    fits.length > 0 && element("h4", {}, words.fit),
-    fits.length > 0 && element("ul", { class: "fit" }, ...fits),
+    element("div.path", { dir: "auto" }, element("strong", label), element("p", body)),
+    element("h4", words.nextSteps),
+    element("ol.momentum", ...steps),
+    fits.length > 0 && element("h4", words.fit),
+    fits.length > 0 && element("ul.fit", ...fits),
     chips.length > 0 && questionButtons(chips, words.suggestions, host.ask),
   ];
 }
@@ -85,7 +84,7 @@ function isKnown(signal: string, { collapsedTitle, collapsedBody, dynamicView, l
 
 /** The form with its disclosure, until it is sent. */
 function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLElement {
-  const problem = element("p", { class: "problem", role: "alert" });
+  const problem = element("p.problem", { role: "alert" });
   let isSending = false;
   const done = (result: Submission): void => {
     isSending = false;
@@ -113,24 +112,18 @@ function drawForm(section: LeadSection, host: LeadHost, sent: () => void): HTMLE
       form.replaceWith(next);
       next.querySelector("iframe")!.focus();
     };
-    frame.node.replaceWith(
-      element("button", { type: "button", class: "tool", click: again }, widgetIcon("retry"), words.retry),
-    );
+    frame.node.replaceWith(element("button.tool", { click: again }, widgetIcon("retry"), words.retry));
   };
   const frame = drawLeadFrame(section, host.config, { submitted, missing });
-  const disclosure = element(
-    "p",
-    { class: "disclosure", part: "lead-disclosure", dir: "auto" },
-    section.contextDisclosure,
-  );
-  const form = element("div", { class: "lead-form" }, frame.node, problem, disclosure);
+  const disclosure = element("p.disclosure", { part: "lead-disclosure", dir: "auto" }, section.contextDisclosure);
+  const form = element("div.lead-form", frame.node, problem, disclosure);
   return form;
 }
 
 /** Shows thanks instead of the form, after the code if the owner requires one. */
 function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
   const confirmed = (): void => finish(form, { kind: "accepted" }, host);
-  const thanks = element("p", { class: "sent", tabindex: "-1" }, widgetIcon("tick"), words.sent);
+  const thanks = element("p.sent", { tabindex: "-1" }, widgetIcon("tick"), words.sent);
   const shown = result.kind === "code" ? drawCode(result.leadId, host.config, confirmed) : thanks;
   form.replaceChildren(shown);
   (shown.querySelector("input") ?? shown).focus();
@@ -140,7 +133,7 @@ function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
 function drawCode(leadId: string, config: Config, confirmed: () => void): HTMLElement {
   const digits = { inputmode: "numeric", autocomplete: "one-time-code", maxlength: "7", pattern: "\\d{3} ?\\d{3}" };
   const input = element("input", { ...digits, required: true });
-  const problem = element("p", { class: "problem", role: "alert" });
+  const problem = element("p.problem", { role: "alert" });
   let isSending = false;
   const confirm = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -153,14 +146,7 @@ function drawCode(leadId: string, config: Config, confirmed: () => void): HTMLEl
     if (kind === "accepted") return confirmed();
     problem.textContent = { wrong: words.wrongCode, limited: words.tooManyLeads, failed: words.failed }[kind];
   };
-  const entry = element("label", {}, words.code, input);
-  const button = element("button", { class: "action" }, words.confirm);
-  return element(
-    "form",
-    { class: "code", submit: confirm },
-    element("p", {}, words.codeNeeded),
-    entry,
-    button,
-    problem,
-  );
+  const entry = element("label", words.code, input);
+  const button = element("button.action", words.confirm);
+  return element("form.code", { submit: confirm }, element("p", words.codeNeeded), entry, button, problem);
 }

@@ -23,8 +23,7 @@ export function drawLeadFrame(
   heard: { submitted(payload: unknown): void; missing(): void },
 ): LeadFrame {
   const nonce = randomId();
-  const node = element("iframe", {
-    class: "loading",
+  const node = element("iframe.loading", {
     part: "lead-frame",
     title: words.form,
     sandbox: "allow-forms allow-scripts",
@@ -51,7 +50,7 @@ function formUrl({ chatUrl }: Config, { sectionId }: LeadSection): string {
 
 /** The surrounding colours, which a document of another origin can't read. */
 function colours(node: HTMLElement): URLSearchParams {
-  const probe = element("span", { class: "probe", hidden: true });
+  const probe = element("span.probe", { hidden: true });
   node.after(probe);
   const {
     backgroundColor: accent,

@@ -22,13 +22,13 @@ export function drawLog(welcome: HTMLElement): TurnLog {
   let isFollowing = true;
   let scrolledTo = 0;
   const log = element(
-    "div",
-    { class: "log", part: "log", role: "log", "aria-live": "off", "aria-label": words.conversation, tabindex: "0" },
+    "div.log",
+    { part: "log", role: "log", "aria-live": "off", "aria-label": words.conversation, tabindex: "0" },
     welcome,
   );
   const latest = element(
-    "button",
-    { type: "button", class: "latest", "aria-label": words.latest, hidden: true },
+    "button.latest",
+    { type: "button", "aria-label": words.latest, hidden: true },
     widgetIcon("open"),
   );
   const showLatest = (): void => {
@@ -52,7 +52,7 @@ export function drawLog(welcome: HTMLElement): TurnLog {
     focusLog();
   });
   return {
-    node: element("div", { class: "middle" }, log, latest),
+    node: element("div.middle", log, latest),
     begin() {
       isFollowing = true;
       // The log shrinks by the offers of the last answer, and so scrolls by itself until the question is rendered.

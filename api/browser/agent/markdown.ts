@@ -1,4 +1,4 @@
-import { parseWebAddress } from "./address.ts";
+import { link, parseWebAddress } from "./address.ts";
 import { element } from "./element.ts";
 
 /** Maximum nesting of lists, quotes and emphasis; deeper markup is shown as source text. */
@@ -81,7 +81,7 @@ function drawBlock(source: string, depth: number): HTMLElement {
   const first = lines[0]!;
   const [, title] = heading.exec(first) ?? [];
   if (fence.test(first)) return drawCode(lines);
-  if (title !== undefined) return inlined(element("p", { class: "heading", dir: "auto" }), title);
+  if (title !== undefined) return inlined(element("p.heading", { dir: "auto" }), title);
   if (quote.test(first) && depth < deepest)
     return drawInside(
       element("blockquote"),
@@ -94,7 +94,7 @@ function drawBlock(source: string, depth: number): HTMLElement {
 
 function drawCode(lines: string[]): HTMLElement {
   const closed = lines.length > 1 && fence.test(lines.at(-1)!);
-  const code = element("code", {}, lines.slice(1, closed ? -1 : undefined).join("\n"));
+  const code = element("code", lines.slice(1, closed ? -1 : undefined).join("\n"));
   return element("pre", { dir: "ltr", tabindex: "0" }, code);
 }
 
@@ -124,128 +124,50 @@ function drawInside<E extends HTMLElement>(parent: E, lines: string[], depth: nu
 }
 
 function inlined<E extends HTMLElement>(parent: E, text: string): E {
-  drawInline(parent, text, { depth: 0, links: true });
-  return parent;
+  return drawInline(parent, text, { depth: 0, links: true });
 }
+
+const tick = String.raw`\x60`;
+const letter = String.raw`[\p{L}\p{N}]`;
+const some = `[^]{1,${farthest}}?`;
+const address = String.raw`<?(?<address>[^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+"[^"]*")?`;
+
+/** Markup inside a block, by the names that `drawPiece` reads. Marks are a whole run, and `_` is at the edge of a word. */
+const pieces = new RegExp(
+  [
+    String.raw`\\(?<escaped>[!-\/:-@\[-${tick}\{-~\n])`,
+    String.raw`(?<!${tick})(?<ticks>${tick}+)(?!${tick})(?<code>${some})(?<!${tick})\k<ticks>(?!${tick})`,
+    String.raw`(?<image>!?)\[(?<label>(?:[^\[\]\\]|\\.)*)\]\(\s*${address}\s*\)`,
+    String.raw`(?<!${letter})(?<url>https?:\/\/[^\s<>"'${tick}*]{0,${farthest}}[^\s<>"'${tick}*.,;:!?\)\]\}])`,
+    String.raw`(?<!\*|${letter}(?=_))(?<double>\*\*|__)(?=\S)(?<strong>${some})(?<=\S)\k<double>(?!\*|(?<=_)${letter})`,
+    String.raw`(?<!\*|(?:${letter}|_)(?=_))(?<single>[*_])(?!\k<single>|\s)(?<em>${some})(?<!\s|\k<single>)\k<single>(?!\k<single>|(?<=_)${letter})`,
+  ].join("|"),
+  "gu",
+);
 
 interface Position {
   depth: number;
   links: boolean;
 }
 
-const special = /[\\`*_[!]|https?:\/\//g;
-
-function drawInline(parent: HTMLElement, text: string, place: Position): void {
+function drawInline<E extends HTMLElement>(parent: E, text: string, place: Position): E {
   let written = 0;
-  let at = 0;
-  while (place.depth < deepest) {
-    special.lastIndex = at;
-    const found = special.exec(text);
-    if (!found) break;
-    const piece = readPiece(text, found.index, place);
-    at = piece ? piece.end : found.index + runLength(text, found.index);
-    if (!piece) continue;
-    parent.append(text.slice(written, found.index), piece.node);
-    written = at;
+  for (const { 0: found, index, groups } of place.depth < deepest ? text.matchAll(pieces) : []) {
+    parent.append(text.slice(written, index), drawPiece(groups!, place));
+    written = index + found.length;
   }
   parent.append(text.slice(written));
+  return parent;
 }
 
-interface Piece {
-  node: Node | string;
-  end: number;
-}
-
-function readPiece(text: string, at: number, place: Position): Piece | undefined {
-  const mark = text[at]!;
-  if (mark === "\\") return readEscape(text[at + 1] ?? "", at);
-  if (mark === "`") return readCode(text, at);
-  if (mark === "[") return readLink(text, at, place);
-  // An image is replaced by its description.
-  if (mark === "!") return text[at + 1] === "[" ? readLink(text, at + 1, { ...place, links: false }) : undefined;
-  return mark === "h" ? readAddress(text, at, place) : readEmphasis(text, at, place);
-}
-
-/** An escaped mark, or a line break. */
-function readEscape(letter: string, at: number): Piece | undefined {
-  if (letter === "\n") return { node: element("br"), end: at + 2 };
-  return /[!-/:-@[-`{-~]/.test(letter) ? { node: letter, end: at + 2 } : undefined;
-}
-
-function readCode(text: string, at: number): Piece | undefined {
-  const marks = text.slice(at, at + runLength(text, at));
-  const close = near(text, at + marks.length).indexOf(marks);
-  if (close < 0) return undefined;
-  const start = at + marks.length;
-  return {
-    node: element("code", {}, text.slice(start, start + close).replace(/^ (.*) $/, "$1")),
-    end: start + close + marks.length,
-  };
-}
-
-function readEmphasis(text: string, at: number, place: Position): Piece | undefined {
-  const sign = text[at]!;
-  const marks = sign.repeat(Math.min(2, runLength(text, at)));
-  const start = at + marks.length;
-  if (/^\s?$/.test(text[start] ?? "") || (sign === "_" && isWord(text[at - 1]))) return undefined;
-  const close = closing(text, start, marks);
-  if (close < 0) return undefined;
-  const node = element(marks.length === 2 ? "strong" : "em");
-  drawInline(node, text.slice(start, close), { ...place, depth: place.depth + 1 });
-  return { node, end: close + marks.length };
-}
-
-/** The end of an emphasis: its marks after a character other than white space, not inside longer marks or a word. */
-function closing(text: string, start: number, marks: string): number {
-  const end = Math.min(text.length, start + farthest);
-  for (let at = text.indexOf(marks, start + 1); at >= 0 && at < end; at = text.indexOf(marks, at)) {
-    const length = runLength(text, at);
-    const fits = length === marks.length || length === 3;
-    if (fits && !/\s/.test(text[at - 1]!) && !(marks[0] === "_" && isWord(text[at + length])))
-      return at + length - marks.length;
-    at += length;
-  }
-  return -1;
-}
-
-function readLink(text: string, at: number, place: Position): Piece | undefined {
-  const [all, label = "", address = ""] =
-    /^\[((?:[^[\]\\]|\\.)*)\]\(\s*<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+"[^"]*")?\s*\)/.exec(
-      near(text, at),
-    ) ?? [];
-  if (all === undefined) return undefined;
-  const href = place.links ? parseWebAddress(address) : undefined;
-  const node = href ? link(href) : element("span");
-  drawInline(node, label, { depth: place.depth + 1, links: false });
-  return { node, end: at + all.length };
-}
-
-function readAddress(text: string, at: number, place: Position): Piece | undefined {
-  const [found = ""] = /^[^\s<>"'`*]+/.exec(near(text, at)) ?? [];
-  const bare = found.replace(/[.,;:!?)\]}]+$/, "");
-  const href = place.links && !isWord(text[at - 1]) ? parseWebAddress(bare) : undefined;
-  if (!href) return undefined;
-  const node = link(href);
-  node.append(bare);
-  return { node, end: at + bare.length };
-}
-
-/** A link in a new tab, since leaving the page would end the conversation. */
-export function link(href: string): HTMLAnchorElement {
-  return element("a", { href, target: "_blank", rel: "noopener nofollow" });
-}
-
-function near(text: string, at: number): string {
-  return text.slice(at, at + farthest);
-}
-
-/** How often the character at a position is repeated. */
-function runLength(text: string, at: number): number {
-  let end = at + 1;
-  while (/[*_`]/.test(text[at]!) && text[end] === text[at]) end++;
-  return end - at;
-}
-
-function isWord(letter: string | undefined): boolean {
-  return letter !== undefined && /[\p{L}\p{N}]/u.test(letter);
+/** An image becomes its description, and a link to another kind of address its label. */
+function drawPiece(piece: Record<string, string | undefined>, { depth, links }: Position): Node | string {
+  const { escaped, code, image, label, address = "", url, strong, em } = piece;
+  if (escaped) return escaped === "\n" ? element("br") : escaped;
+  if (code) return element("code", code.replace(/^ (.*) $/, "$1"));
+  const href = links && !image ? parseWebAddress(url ?? address) : undefined;
+  if (url) return href ? link(href, url) : url;
+  const parent = href ? link(href) : element(strong ? "strong" : em ? "em" : "span");
+  const isLabel = label !== undefined;
+  return drawInline(parent, label ?? strong ?? em ?? "", { depth: depth + 1, links: links && !isLabel });
 }

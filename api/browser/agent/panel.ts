@@ -72,7 +72,7 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
 
   const renewer = headerButton("renew", renew);
   renewer.hidden = true;
-  const disclaimer = element("p", { class: "disclaimer", part: "disclaimer" }, words.disclaimer);
+  const disclaimer = element("p.disclaimer", { part: "disclaimer" }, words.disclaimer);
   const nodes = [
     drawHeader(config, renewer, close && headerButton("close", close)),
     log.node,
@@ -118,26 +118,22 @@ function teller(announcer: Announcer): { begin(): void; of(turn: ConversationTur
 
 function drawHeader({ assistant }: Config, ...buttons: (HTMLElement | undefined)[]): HTMLElement {
   const title = element("h2", { id: "title", dir: "auto" }, assistant.title ?? words.title);
-  return element("div", { class: "header", part: "header" }, title, ...buttons);
+  return element("div.header", { part: "header" }, title, ...buttons);
 }
 
 function headerButton(name: "renew" | "close", click: () => void): HTMLElement {
   const label = words[name];
-  return element(
-    "button",
-    { type: "button", class: name, part: name, "aria-label": label, title: label, click },
-    widgetIcon(name),
-  );
+  return element("button", { class: name, part: name, "aria-label": label, title: label, click }, widgetIcon(name));
 }
 
 function drawWelcome({ assistant }: Config, ask: (question: string) => void): HTMLElement {
   const { intro = words.intro, suggestedQuestions = [] } = assistant;
   const chips = suggestedQuestions.length > 0 && questionButtons(suggestedQuestions, words.suggestions, ask);
-  return element("div", { class: "welcome" }, element("p", { part: "intro", dir: "auto" }, intro), chips);
+  return element("div.welcome", element("p", { part: "intro", dir: "auto" }, intro), chips);
 }
 
 function offlineNote(): HTMLElement {
-  const note = element("p", { class: "offline", role: "status" });
+  const note = element("p.offline", { role: "status" });
   const tell = (): void => {
     note.textContent = navigator.onLine ? "" : words.offline;
   };

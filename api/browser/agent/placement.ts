@@ -14,7 +14,7 @@ export function placeWidget(config: Config, host: HTMLElement, root: ShadowRoot)
   const [found, ...others] = document.querySelectorAll<HTMLElement>(mount);
   if (found) {
     for (const other of others) other.hidden = true;
-    root.append(element("section", { class: "panel inline", ...panelPart }, ...drawPanel(config).nodes));
+    root.append(element("section.panel.inline", { ...panelPart }, ...drawPanel(config).nodes));
     return void found.replaceChildren(host);
   }
   host.setAttribute("role", "region");
@@ -27,10 +27,10 @@ export function placeWidget(config: Config, host: HTMLElement, root: ShadowRoot)
 /** The launcher and its panel, which is created when first opened. */
 function drawLauncher(config: Config): HTMLElement[] {
   let panel: Panel | undefined;
-  const dialog = element("dialog", { class: "panel floating", ...panelPart });
+  const dialog = element("dialog.panel.floating", { ...panelPart });
   const launcher = element(
-    "button",
-    { type: "button", class: "launcher", part: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" },
+    "button.launcher",
+    { type: "button", part: "launcher", "aria-haspopup": "dialog", "aria-expanded": "false" },
     widgetIcon("ask"),
     words.launcher,
   );

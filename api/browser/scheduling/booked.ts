@@ -22,9 +22,9 @@ export function bookedStep(host: Host, booking: Booking, title?: string): Step {
   const view = element(
     "div",
     { class: `booked ${statusText.look}` },
-    element("div", { class: "seal" }, pageIcon(statusText.icon)),
+    element("div.seal", pageIcon(statusText.icon)),
     heading,
-    element("p", { class: "muted" }, statusText.text),
+    element("p.muted", statusText.text),
     bookingRows(host, booking),
     booking.status === "ACCEPTED" && !isPast(host, booking) && calendarLinks(host, booking),
     actions(host, booking),
@@ -86,26 +86,19 @@ function isPast(host: Host, booking: Booking): boolean {
 function actions(host: Host, booking: Booking): HTMLElement {
   const { words, visit } = host;
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking);
-  const row = element("div", { class: "actions" });
+  const row = element("div.actions");
   if (isOver) {
-    const again = element(
-      "button",
-      { type: "button", class: "primary", click: () => startOver(host) },
-      words.bookAnother,
-    );
+    const again = element("button.primary", { click: () => startOver(host) }, words.bookAnother);
     if (visit.event) row.append(again);
     return row;
   }
-  const cancel = element("button", { type: "button", class: "quiet danger" }, words.cancel);
+  const cancel = element("button.quiet.danger", { type: "button" }, words.cancel);
   cancel.addEventListener("click", () => row.replaceWith(cancelForm(host, booking, row, cancel)));
   const pay = payLink(host, booking);
   if (pay) row.append(pay);
   if (booking.meetingUrl && /^https?:/i.test(booking.meetingUrl) && booking.status === "ACCEPTED")
-    row.append(
-      element("a", { class: "button", href: booking.meetingUrl, target: "_blank", rel: "noopener" }, words.join),
-    );
-  if (visit.event)
-    row.append(element("button", { type: "button", class: "quiet", click: () => host.move() }, words.move));
+    row.append(element("a.button", { href: booking.meetingUrl, target: "_blank", rel: "noopener" }, words.join));
+  if (visit.event) row.append(element("button.quiet", { click: () => host.move() }, words.move));
   row.append(cancel);
   return row;
 }
@@ -115,11 +108,7 @@ function payLink({ words, clock, visit }: Host, { payment, status }: Booking): H
   const url = payment?.checkoutUrl;
   if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
   const text = fillPlaceholders(words.payNow, { price: formatMoney(payment, clock.locale) });
-  return element(
-    "a",
-    { class: "button", href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" },
-    text,
-  );
+  return element("a.button", { href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" }, text);
 }
 
 function startOver(host: Host): void {
@@ -135,7 +124,7 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
     { path: "/cancellationReason", label: words.reason, type: "textarea", required: false },
     words,
   );
-  const keep = element("button", { type: "button", class: "quiet" }, words.keep);
+  const keep = element("button.quiet", { type: "button" }, words.keep);
   const send = async (): Promise<void> => {
     const answer = await calls.cancel(booking.bookingUid, { cancellationReason: reason.read() || null });
     host.finish(answer.booking);
@@ -144,7 +133,7 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
   const money = refundText(host, booking);
   const form = openForm(host, {
     fields: () => [reason],
-    parts: [question, ...(money ? [element("p", {}, money)] : []), reason.node],
+    parts: [question, ...(money ? [element("p", money)] : []), reason.node],
     action: words.cancel,
     look: "primary danger",
     others: [keep],

@@ -16,9 +16,9 @@ export function calendarLinks(host: Host, booking: Booking): HTMLElement {
     element("a", file, words.calendarFile),
   ];
   return element(
-    "div",
-    { class: "calendars", role: "group", "aria-label": words.addToCalendar },
-    element("span", { class: "muted" }, words.addToCalendar),
+    "div.calendars",
+    { role: "group", "aria-label": words.addToCalendar },
+    element("span.muted", words.addToCalendar),
     ...links,
   );
 }

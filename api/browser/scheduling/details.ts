@@ -47,10 +47,9 @@ export function moveStep(host: Host, slot: BookableSlot): Step {
     words,
   );
   const change = element(
-    "dl",
-    { class: "rows" },
-    element("div", {}, element("dt", {}, words.before), element("dd", {}, timeOf(host, booking ?? slot))),
-    element("div", {}, element("dt", {}, words.after), element("dd", {}, timeOf(host, slot))),
+    "dl.rows",
+    element("div", element("dt", words.before), element("dd", timeOf(host, booking ?? slot))),
+    element("div", element("dt", words.after), element("dd", timeOf(host, slot))),
   );
   const send = async (): Promise<void> => {
     const body = { bookingUid: booking?.bookingUid, slot, reschedulingReason: reason.read() || null };
@@ -69,13 +68,8 @@ export function moveStep(host: Host, slot: BookableSlot): Step {
 function stepWith(host: Host, title: string, form: HTMLElement): Step {
   const { words } = host;
   const heading = element("h2", { tabindex: "-1" }, title);
-  const back = element(
-    "button",
-    { type: "button", class: "text back", click: () => host.back() },
-    pageIcon("before"),
-    words.change,
-  );
-  return { heading, view: element("div", { class: "details" }, back, heading, form) };
+  const back = element("button.text.back", { click: () => host.back() }, pageIcon("before"), words.change);
+  return { heading, view: element("div.details", back, heading, form) };
 }
 
 function questionsOf({ words, draft }: Host, event: PublicEvent): Field[] {

@@ -71,18 +71,18 @@ function choiceField(question: FormQuestion, options: readonly string[], words: 
     element("input", { type: "radio", name, value, checked: value === question.value }),
   );
   const rows = inputs.map((input, at) =>
-    element("label", { class: "choice" }, input, element("span", { dir: "auto" }, question.names?.[at] ?? options[at])),
+    element("label.choice", input, element("span", { dir: "auto" }, question.names?.[at] ?? options[at])),
   );
-  const legend = element("legend", {}, ...labelOf(question, words));
-  const box = element("div", { class: "choices" }, ...rows);
+  const legend = element("legend", ...labelOf(question, words));
+  const box = element("div.choices", ...rows);
   const read = (): string => inputs.find(({ checked }) => checked)?.value ?? "";
   return fieldWith({ question, words, label: legend, controls: inputs, box, read });
 }
 
 function tickField(question: FormQuestion, words: PageWords): Field {
   const input = element("input", { type: "checkbox", checked: question.value === "true" });
-  const text = element("span", {}, ...labelOf(question, words));
-  const box = element("label", { class: "choice" }, input, text);
+  const text = element("span", ...labelOf(question, words));
+  const box = element("label.choice", input, text);
   return fieldWith({ question, words, controls: [input], box, read: () => (input.checked ? "true" : "") });
 }
 
@@ -97,7 +97,7 @@ interface Parts {
 
 /** A field around its controls, with an error message tied to them. */
 function fieldWith({ question, words, label, controls, box, read }: Parts): Field {
-  const fault = element("p", { class: "fault", id: `fault-${randomId()}`, hidden: true });
+  const fault = element("p.fault", { id: `fault-${randomId()}`, hidden: true });
   const isGroup = label?.tagName === "LEGEND";
   const node = element(isGroup ? "fieldset" : "div", { class: "field" }, label, box, fault);
   for (const control of controls) {
@@ -121,7 +121,7 @@ function fieldWith({ question, words, label, controls, box, read }: Parts): Fiel
 
 function labelOf({ label, required }: FormQuestion, words: PageWords): (HTMLElement | false)[] {
   const text = element("span", { dir: "auto" }, label);
-  return [text, !required && element("span", { class: "optional" }, ` ${words.optional}`)];
+  return [text, !required && element("span.optional", ` ${words.optional}`)];
 }
 
 /** A decimal comma becomes a point. */

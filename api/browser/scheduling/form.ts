@@ -21,7 +21,7 @@ export interface Form {
 /** A form that validates, submits once at a time, and ties errors to their fields. */
 export function openForm(host: Host, form: Form): HTMLFormElement {
   const { words, say } = host;
-  const alert = element("p", { class: "alert", role: "alert", hidden: true });
+  const alert = element("p.alert", { role: "alert", hidden: true });
   const button = element("button", { class: form.look ?? "primary" }, form.action);
   let isSending = false;
   const showAlert = (text: string): void => {
@@ -49,8 +49,8 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
       setSending(false);
     }
   };
-  const actions = element("div", { class: "actions" }, button, ...(form.others ?? []));
-  return element("form", { novalidate: true, class: "form", submit }, ...form.parts, alert, actions);
+  const actions = element("div.actions", button, ...(form.others ?? []));
+  return element("form.form", { novalidate: true, submit }, ...form.parts, alert, actions);
 }
 
 /** Marks the fields that are invalid by their own rules and focuses the first; true if there is one. */

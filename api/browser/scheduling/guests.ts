@@ -15,9 +15,9 @@ export interface Guests {
 
 /** No row at first, unless addresses were entered before. */
 export function guestList({ words, say }: Host, entered: string[]): Guests {
-  const rows = element("div", { class: "guests" });
+  const rows = element("div.guests");
   let fields: Field[] = [];
-  const add = element("button", { type: "button", class: "text" }, pageIcon("add"), words.addGuest);
+  const add = element("button.text", { type: "button" }, pageIcon("add"), words.addGuest);
   /** Renders the rows again with these values, to renumber them. */
   const draw = (values: string[]): void => {
     fields = values.map((value, at) => {
@@ -41,14 +41,10 @@ export function guestList({ words, say }: Host, entered: string[]): Guests {
     fields.at(-1)?.focus();
   });
   draw(entered);
-  return { node: element("div", { class: "field" }, rows, add), fields: () => fields };
+  return { node: element("div.field", rows, add), fields: () => fields };
 }
 
 function guestRow({ node }: Field, label: string, remove: () => void): HTMLElement {
-  const button = element(
-    "button",
-    { type: "button", class: "round", "aria-label": label, click: remove },
-    pageIcon("close"),
-  );
-  return element("div", { class: "guest" }, node, button);
+  const button = element("button.round", { "aria-label": label, click: remove }, pageIcon("close"));
+  return element("div.guest", node, button);
 }

@@ -24,34 +24,32 @@ export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: strin
     ...(event && isDeciding ? eventFacts(host, event) : []),
   ];
   return element(
-    "div",
-    { class: "info" },
+    "div.info",
     hostName(visit),
     element("h1", { dir: "auto" }, shown.title),
-    element("ul", { class: "facts" }, ...facts.filter((one) => one !== null)),
-    shown.description !== "" && element("p", { class: "description", dir: "auto" }, ...linked(shown.description)),
+    element("ul.facts", ...facts.filter((one) => one !== null)),
+    shown.description !== "" && element("p.description", { dir: "auto" }, ...linked(shown.description)),
   );
 }
 
 /** The host: name, and logo if there is one. */
 function hostName({ host: { name, logoUrl } }: Host["visit"]): HTMLElement {
-  const logo = logoUrl !== null && element("img", { class: "logo", src: logoUrl, alt: "", decoding: "async" });
-  return element("p", { class: "handle" }, logo, element("span", { dir: "auto" }, name));
+  const logo = logoUrl !== null && element("img.logo", { src: logoUrl, alt: "", decoding: "async" });
+  return element("p.handle", logo, element("span", { dir: "auto" }, name));
 }
 
 /** The booking's present time while another is chosen. */
 function formerTime(host: Host, booking: Booking): HTMLElement {
-  return element("span", {}, element("strong", {}, host.words.before), timeOf(host, booking));
+  return element("span", element("strong", host.words.before), timeOf(host, booking));
 }
 
 /** `Monday, 5 October 2026`, and `09:30 – 10:00` with the zone below it. */
 export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; end: string }): HTMLElement {
   return element(
-    "span",
-    { class: "time" },
-    element("span", {}, dateText(slot.start, clock)),
-    element("span", {}, rangeText(slot, clock)),
-    element("span", { class: "zone-name" }, zoneText(clock.zone, Date.parse(slot.start), clock.locale)),
+    "span.time",
+    element("span", dateText(slot.start, clock)),
+    element("span", rangeText(slot, clock)),
+    element("span.zone-name", zoneText(clock.zone, Date.parse(slot.start), clock.locale)),
   );
 }
 
@@ -91,9 +89,8 @@ export function bookingRows(host: Host, booking: Booking): HTMLElement {
   ];
   const shown = rows.filter((row): row is [string, string | HTMLElement] => Boolean(row[1]));
   return element(
-    "dl",
-    { class: "rows" },
-    ...shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", { dir: "auto" }, value))),
+    "dl.rows",
+    ...shown.map(([name, value]) => element("div", element("dt", name), element("dd", { dir: "auto" }, value))),
   );
 }
 

@@ -10,7 +10,7 @@ export function languagePicker(
   const select = element("select", { change: () => location.assign(addressOf(bookingUid, select.value)) });
   for (const code of visit.languages) select.append(element("option", { value: code, lang: code }, nameOf(code)));
   select.value = visit.language;
-  return element("label", { class: "language" }, element("span", {}, words.language), select);
+  return element("label.language", element("span", words.language), select);
 }
 
 function nameOf(code: string): string {

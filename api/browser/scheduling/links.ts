@@ -1,5 +1,4 @@
-import { parseWebAddress } from "../agent/address.ts";
-import { element } from "../agent/element.ts";
+import { link, parseWebAddress } from "../agent/address.ts";
 
 /** A text whose http and https URLs are links; everything else stays text. */
 export function linked(text: string): (HTMLElement | string)[] {
@@ -9,8 +8,7 @@ export function linked(text: string): (HTMLElement | string)[] {
     const address = withoutEnd(found);
     const href = parseWebAddress(address);
     if (!href) continue;
-    const link = element("a", { href, target: "_blank", rel: "noopener nofollow" }, address);
-    pieces.push(text.slice(written, index), link);
+    pieces.push(text.slice(written, index), link(href, address));
     written = index + address.length;
   }
   return [...pieces, text.slice(written)];

@@ -38,8 +38,8 @@ export function monthGrid(shown: Month, labelId: string): HTMLElement {
       "aria-busy": String(shown.isLoading),
       keydown: (event: KeyboardEvent) => onKey(event, shown),
     },
-    element("thead", {}, element("tr", {}, ...weekdays(dates[0]!, gap, shown.locale))),
-    element("tbody", {}, ...weeks.map((week) => weekRow(week, shown))),
+    element("thead", element("tr", ...weekdays(dates[0]!, gap, shown.locale))),
+    element("tbody", ...weeks.map((week) => weekRow(week, shown))),
   );
 }
 
@@ -58,7 +58,7 @@ function weekdays(firstDate: string, gap: number, locale: string): HTMLElement[]
 
 function weekRow(week: (string | undefined)[], shown: Month): HTMLElement {
   const filledWeek = Array.from({ length: 7 }, (_, at) => week[at]);
-  return element("tr", {}, ...filledWeek.map((date) => (date ? dayCell(date, shown) : element("td", {}))));
+  return element("tr", ...filledWeek.map((date) => (date ? dayCell(date, shown) : element("td"))));
 }
 
 function dayCell(date: string, shown: Month): HTMLElement {
@@ -67,7 +67,6 @@ function dayCell(date: string, shown: Month): HTMLElement {
   const button = element(
     "button",
     {
-      type: "button",
       "data-date": date,
       tabindex: date === shown.entry ? "0" : "-1",
       "aria-disabled": count === 0 ? "true" : undefined,

@@ -62,7 +62,7 @@ export function startPage(visit: PageData, main: HTMLElement, region: HTMLElemen
     // A form would lose its entries when the page is loaded again.
     const language =
       look !== "entering" && languagePicker(host, (look === "done" ? current : host.booking)?.bookingUid);
-    const stage = element("div", { class: "stage" }, view, language);
+    const stage = element("div.stage", view, language);
     main.replaceChildren(element("div", { class: `card ${look}` }, info, stage));
     document.title = titleOf(heading.textContent, visit);
     if (isStarted) heading.focus({ preventScroll: visit.isEmbedded });

@@ -21,9 +21,9 @@ export class Picker {
   readonly heading: HTMLElement;
   private readonly host: Host;
   private readonly title = element("h3", { id: `month-${randomId()}`, "aria-live": "polite" });
-  private readonly grid = element("div", { class: "days" });
-  private readonly times = element("div", { class: "times", role: "group" });
-  private readonly status = element("div", { class: "status" });
+  private readonly grid = element("div.days");
+  private readonly times = element("div.times", { role: "group" });
+  private readonly status = element("div.status");
   private readonly earlier: HTMLButtonElement;
   private readonly known = new Map<string, Days>();
   private month: string;
@@ -40,31 +40,12 @@ export class Picker {
     this.month = this.entry.slice(0, 7);
     this.heading = element("h2", { tabindex: "-1" }, host.booking ? words.chooseNew : words.chooseDay);
     this.earlier = this.turnButton("before", words.previousMonth, -1);
-    const bar = element(
-      "div",
-      { class: "bar" },
-      this.title,
-      this.earlier,
-      this.turnButton("after", words.nextMonth, 1),
-    );
-    const calendar = element(
-      "div",
-      { class: "calendar" },
-      bar,
-      this.grid,
-      this.status,
-      zoneControls(host, this.changed),
-    );
+    const bar = element("div.bar", this.title, this.earlier, this.turnButton("after", words.nextMonth, 1));
+    const calendar = element("div.calendar", bar, this.grid, this.status, zoneControls(host, this.changed));
     this.view = element(
-      "div",
-      { class: "picker" },
-      element(
-        "div",
-        { class: "head" },
-        this.heading,
-        host.booking ? element("p", { class: "muted" }, words.unmoved) : undefined,
-      ),
-      notice !== undefined && element("p", { class: "alert", role: "alert" }, notice),
+      "div.picker",
+      element("div.head", this.heading, host.booking ? element("p.muted", words.unmoved) : undefined),
+      notice !== undefined && element("p.alert", { role: "alert" }, notice),
       calendar,
       this.times,
     );
@@ -87,7 +68,7 @@ export class Picker {
       const isEnd = (currentTarget as HTMLElement).getAttribute("aria-disabled") === "true";
       if (!isEnd) void this.load(plusMonths(this.month, months));
     };
-    return element("button", { type: "button", class: "round", "aria-label": label, click: turn }, pageIcon(name));
+    return element("button.round", { "aria-label": label, click: turn }, pageIcon(name));
   }
 
   private readonly changed = (what: "zone" | "clock"): void => {
@@ -190,11 +171,7 @@ export class Picker {
 
   private nothing(month: string): HTMLElement[] {
     const { words, clock } = this.host;
-    const look = element(
-      "button",
-      { type: "button", class: "quiet", click: () => void this.lookFurther() },
-      words.lookFurther,
-    );
+    const look = element("button.quiet", { click: () => void this.lookFurther() }, words.lookFurther);
     const text = fillPlaceholders(words.noneInMonth, { month: monthText(month, clock.locale) });
     return [element("p", { role: "status" }, text), look];
   }
@@ -221,12 +198,8 @@ export class Picker {
   private showProblem(problem: Problem): void {
     const { words, say } = this.host;
     const text = problem.code === "event_type_not_found" ? words.gone : sentenceOf(problem, words);
-    const retry = element(
-      "button",
-      { type: "button", class: "quiet", click: () => void this.load(this.month) },
-      words.tryAgain,
-    );
-    this.status.replaceChildren(element("p", { class: "alert" }, text), retry);
+    const retry = element("button.quiet", { click: () => void this.load(this.month) }, words.tryAgain);
+    this.status.replaceChildren(element("p.alert", text), retry);
     this.times.replaceChildren();
     say(text);
   }
@@ -268,16 +241,11 @@ export class Picker {
     const buttons = slots.map((slot, at) => {
       const isTwice = texts.indexOf(texts[at]!) !== texts.lastIndexOf(texts[at]!);
       const text = isTwice ? timeTextWithZone(slot.start, clock) : texts[at];
-      return element(
-        "li",
-        {},
-        element("button", { type: "button", class: "slot", "data-start": slot.start, click: () => enter(slot) }, text),
-      );
+      return element("li", element("button.slot", { "data-start": slot.start, click: () => enter(slot) }, text));
     });
     this.times.setAttribute("aria-labelledby", heading.id);
     const bar = element(
-      "div",
-      { class: "bar" },
+      "div.bar",
       heading,
       this.dayTurn("before", words.previousDay, -1),
       this.dayTurn("after", words.nextDay, 1),
@@ -295,7 +263,7 @@ export class Picker {
       this.times.querySelector<HTMLElement>(`.round .${name}`)?.closest("button")?.focus();
     };
     const attributes = { "aria-label": label, "aria-disabled": date === undefined ? "true" : undefined, click: turn };
-    return element("button", { type: "button", class: "round", ...attributes }, pageIcon(name));
+    return element("button.round", { type: "button", ...attributes }, pageIcon(name));
   }
 }
 

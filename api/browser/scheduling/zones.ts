@@ -5,8 +5,7 @@ import { zoneText } from "./times.ts";
 /** The choice of the zone and of the 12 or 24 hour clock; `changed` tells which of them was changed. */
 export function zoneControls(host: Host, changed: (what: "zone" | "clock") => void): HTMLElement {
   return element(
-    "div",
-    { class: "zones" },
+    "div.zones",
     zonePicker(host, () => changed("zone")),
     clockPicker(host, () => changed("clock")),
   );
@@ -38,7 +37,7 @@ function zonePicker(host: Host, changed: () => void): HTMLElement {
   };
   for (const kind of ["pointerdown", "focus", "keydown"])
     select.addEventListener(kind, once, { signal: opened.signal });
-  return element("label", { class: "zone" }, element("span", {}, words.zone), select);
+  return element("label.zone", element("span", words.zone), select);
 }
 
 function ownZone(): string {
@@ -71,12 +70,11 @@ function clockPicker({ words, clock }: Host, changed: () => void): HTMLElement {
         changed();
       },
     });
-    return element("label", {}, input, element("span", {}, label));
+    return element("label", input, element("span", label));
   };
   return element(
-    "fieldset",
-    { class: "switch" },
-    element("legend", { class: "unseen" }, words.clock),
+    "fieldset.switch",
+    element("legend.unseen", words.clock),
     choice(words.twelve, true),
     choice(words.twentyFour, false),
   );
