@@ -2,6 +2,7 @@ import * as newest from "ai";
 import * as strict from "ai-strict";
 import t from "tap";
 import { EventSource } from "undici";
+import type { Queues } from "../core/store/outbox.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
 
@@ -326,6 +327,32 @@ t.test("an EventSource that has read a finished answer gets 204", async (t) => {
   await eventually(() => source.readyState === source.CLOSED);
   t.equal(opened, 1, "what comes after its reconnection is no stream");
   t.equal(seen.length, chunks.length + 1, "each chunk once, and the end");
+});
+
+t.test("an answer whose process died before it enqueued the job is found by its chat, and given once", async (t) => {
+  const { url, runtime } = await furnished(t);
+  const queues = runtime.queues as Queues;
+  const { later } = queues;
+  const died = new Promise<void>((resolve) => {
+    queues.later = async () => {
+      resolve();
+      throw new Error("The process died.");
+    };
+  });
+  const leave = new AbortController();
+  const chatId = "a-capability-id-6";
+  const asked = { id: chatId, messages: [message("How much is a cargo bike?")], resumable: true };
+  const body = JSON.stringify(asked);
+  const headers = { "content-type": "application/json" };
+  await fetch(`${url}${page}/agentic-chat`, { method: "POST", headers, body, signal: leave.signal });
+  await died;
+  leave.abort();
+  queues.later = later;
+  const rest = fetch(`${url}${page}/agentic-chat/${chatId}/stream`);
+  t.equal(await queues.sweep(-1000), 1);
+  const chunks = await chunksOf(await rest);
+  t.match(chunks.map(({ delta }) => delta ?? "").join(""), /39 EUR/);
+  t.equal(chunks.filter(({ type }) => type === "start").length, 1);
 });
 
 t.test("the end of a stopped answer is sent once", async (t) => {

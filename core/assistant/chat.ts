@@ -18,8 +18,8 @@ import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./
 
 /** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const MIN_CAPABILITY_LENGTH = 16;
-/** Seconds for which an answer can be replayed. */
-const replayable = 600;
+/** For this long an answer can be replayed. */
+const REPLAY_TTL_SECONDS = 600;
 /** Ms after which the JSON route gives up (docs/reference.md, "Answers"). */
 const JSON_TIMEOUT_MS = 20_000;
 
@@ -32,10 +32,7 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
   const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
   if (input.trigger === "regenerate-message") await forgetLeadSection(runtime, { ...input, chatId });
   const { handle, pageSlug } = input;
-  const request = { ...asked, handle, pageSlug, chatId, isWhole: false };
-  const { runId, follower } = await startRun(runtime, request, resumable);
-  if (chatId.length >= MIN_CAPABILITY_LENGTH) await runtime.redis.set(chatKey(input, chatId), runId, "EX", replayable);
-  return new ChatStream(follower, 0);
+  return new ChatStream(await startRun(runtime, { ...asked, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
 }
 
 /** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
@@ -44,7 +41,7 @@ export async function askQuestion(runtime: Runtime, input: Infer<typeof question
   const { handle, pageSlug } = input;
   const asked = { question: input.question.trim(), history: [], sectionShown: true };
   const request = { ...asked, handle, pageSlug, chatId: runtime.id("chat_"), isWhole: true };
-  const { follower } = await startRun(runtime, request, false);
+  const follower = await startRun(runtime, request, false);
   const timer = setTimeout(() => void follower.return(), JSON_TIMEOUT_MS);
   try {
     return await fold(follower);
@@ -79,16 +76,16 @@ export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>
   if (runId !== undefined) await cancelRun(runtime.redis, runId);
 }
 
-async function startRun(
-  runtime: Runtime,
-  request: AnswerRequest,
-  resumable: boolean,
-): Promise<{ runId: string; follower: RunSubscription }> {
+/** Nothing happens to a run before its job, which is one step with the chat's key: no crash leaves an answer that its chat can't find. */
+async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boolean): Promise<RunSubscription> {
+  const { handle, chatId } = request;
   const runId = runtime.id("run_");
   await createRun(runtime.redis, runId, { request: JSON.stringify(request) });
   const follower = runtime.relay.follow(runId, { resumable });
-  await runtime.queues.later(job("assistant.answer", runId, { runId }));
-  return { runId, follower };
+  await runtime.queues.commit(handle, [job("assistant.answer", runId, { runId })], (transaction) => {
+    transaction.set(chatKey(request, chatId), runId, "EX", REPLAY_TTL_SECONDS);
+  });
+  return follower;
 }
 
 async function runOf({ redis }: Runtime, input: Infer<typeof chatStream>): Promise<string | undefined> {
