@@ -250,7 +250,7 @@ t.test("bad documents are refused by field and leave nothing", async (t) => {
   t.equal((await keyNames(service.runtime.redis, "chunk:*")).length, 0);
 });
 
-t.test("the job repairs a crash between a document and its chunks", async (t) => {
+t.test("the job rebuilds lost chunks, and removes those of a lost document", async (t) => {
   const service = await startService(t, { workers: ["knowledge"] });
   const owner = await service.handle("acme");
   const { redis, queues } = service.runtime;

@@ -3,7 +3,6 @@ import { type RedisConnection, Repository, Schema } from "redis-om";
 import { tagSeparator } from "../engines/search/search.ts";
 import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { scripts } from "../store/scripts.ts";
 
 const schema = new Schema(
   keys.documentPrefix,
@@ -22,21 +21,17 @@ const schema = new Schema(
   { dataStructure: "HASH" },
 );
 
-/** The documents, stored by redis-om. The library is large: `openRuntime` loads this file at first use. */
+/** Documents as redis-om maps them. The library is large: `openRuntime` loads this file at first use. */
 export function openDocuments(redis: Redis): DocumentStore {
   return {
-    async save(entityId, stored, earlier) {
-      let isSaved = false;
-      const replace = async (document: string, fields: Record<string, string>) => {
-        const input = { earlier, revision: stored.revision, values: Object.entries(fields).flat() };
-        isSaved = (await scripts.replaceDocument(redis, { document }, input)) === "written";
-      };
-      await new Repository(schema, omConnection(redis, replace)).save(entityId, { ...stored });
-      return isSaved;
+    async toHash(stored) {
+      const hash: Record<string, string> = {};
+      await repository(redis, hash).save(stored.documentId, { ...stored });
+      return hash;
     },
     // redis-om answers a missing id with an empty entity.
     async fetch(entityId) {
-      const entity = (await new Repository(schema, omConnection(redis)).fetch(entityId)) as unknown as StoredDocument;
+      const entity = (await repository(redis).fetch(entityId)) as unknown as StoredDocument;
       if (entity.revision === undefined) return undefined;
       const { containerTags = [], topic = "", source = "" } = entity as Partial<StoredDocument>;
       return { ...entity, containerTags, topic, source };
@@ -46,19 +41,15 @@ export function openDocuments(redis: Redis): DocumentStore {
 
 /**
  * The few commands that redis-om 0.4.7 sends, over our connection; its own client would be a second library and pool. It saves by the
- * transaction `UNLINK key, HSET key data`, in whose place `replace` runs.
+ * transaction `UNLINK key, HSET key fields`: the fields go to `saved` instead, and one script writes them with their chunks and jobs.
  */
-function omConnection(
-  redis: Redis,
-  replace?: (key: string, fields: Record<string, string>) => Promise<void>,
-): RedisConnection {
-  const commands = {
-    hGetAll: (key: string) => redis.hgetall(key),
-    multi: () => ({
-      unlink: (key: string) => ({
-        hSet: (_: string, fields: Record<string, string>) => ({ exec: () => replace?.(key, fields) }),
-      }),
-    }),
+function repository(redis: Redis, saved: Record<string, string> = {}): Repository {
+  const exec = async (): Promise<void> => undefined;
+  const hSet = (_: string, fields: Record<string, string>) => {
+    Object.assign(saved, fields);
+    return { exec };
   };
-  return commands as unknown as RedisConnection;
+  const multi = () => ({ unlink: () => ({ hSet }) });
+  const commands = { hGetAll: (key: string) => redis.hgetall(key), multi };
+  return new Repository(schema, commands as unknown as RedisConnection);
 }

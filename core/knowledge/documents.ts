@@ -13,12 +13,11 @@ import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } fro
 import { Fail, invalid } from "../platform/errors.ts";
 import { maxNesting } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
-import type { FoundPassage, Job, Runtime, StoredDocument } from "../platform/runtime.ts";
+import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
-import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { placeTooDeep } from "./nesting.ts";
@@ -29,43 +28,32 @@ const MAX_EMBEDDED_LENGTH = 6000;
 /** Accepts a document. It can be found by words when this returns; the job adds vectors. */
 export async function createDocument(
   runtime: Runtime,
-  input: Infer<typeof newDocument>,
+  { handle, ...fields }: Infer<typeof newDocument>,
 ): Promise<{ document: Document }> {
-  const { handle, ...fields } = input;
-  const at = new Date(runtime.now()).toISOString();
-  const stored = {
-    ...(fields as Partial<StoredDocument>),
-    documentId: runtime.id("doc_"),
-    revision: runtime.id(""),
-    createdAt: at,
-    updatedAt: at,
-  } as StoredDocument;
-  const accepted = await accept(runtime, handle, stored, "");
+  const made = { documentId: runtime.id("doc_"), createdAt: new Date(runtime.now()).toISOString() };
+  const accepted = await accept(runtime, handle, { ...(fields as Partial<StoredDocument>), ...made }, "");
   return accepted!;
 }
 
 /** Changes the given fields of a document and indexes it again; `document_not_found`, `service_unavailable`. */
 export async function updateDocument(
   runtime: Runtime,
-  input: Infer<typeof documentChange>,
+  { handle, documentId, ...changes }: Infer<typeof documentChange>,
 ): Promise<{ document: Document }> {
-  const { handle, documentId, ...changes } = input;
   return retryOnConflict(runtime.redis, documentKey(handle, documentId), async () => {
     const current = await find(runtime, handle, documentId);
-    const changed = { ...current, ...(changes as Partial<StoredDocument>), documentId };
-    const [revision, updatedAt] = [runtime.id(""), new Date(runtime.now()).toISOString()];
-    return accept(runtime, handle, { ...changed, revision, updatedAt }, current.revision);
+    return accept(runtime, handle, { ...current, ...(changes as Partial<StoredDocument>) }, current.revision);
   });
 }
 
-/** One document with its content. */
+/** One document with its content; `document_not_found`. */
 export async function readDocument(
   runtime: Runtime,
   input: Infer<typeof documentPath>,
 ): Promise<{ document: Document & { content: string } }> {
-  const stored = await find(runtime, input.handle, input.documentId);
-  const [state] = await states(runtime.redis, input.handle, [input.documentId]);
-  return { document: { ...toDocument(stored, state), content: stored.content } };
+  const [document] = await readDocuments(runtime, input.handle, [input.documentId]);
+  if (document === undefined) throw new Fail("document_not_found");
+  return { document };
 }
 
 /** The handle's documents, newest first, without content. */
@@ -73,13 +61,9 @@ export async function listDocuments(
   runtime: Runtime,
   input: Infer<typeof documentListing>,
 ): Promise<{ documents: Document[]; nextCursor: string | null }> {
-  const { redis } = runtime;
   const { ids, nextCursor } = await listIds(runtime, keys.documents(input.handle), input);
-  const [stored, found] = await Promise.all([
-    Promise.all(ids.map((id) => fetch(runtime, input.handle, id))),
-    states(redis, input.handle, ids),
-  ]);
-  return { documents: stored.flatMap((one, at) => (one ? [toDocument(one, found[at])] : [])), nextCursor };
+  const documents = await readDocuments(runtime, input.handle, ids);
+  return { documents: documents.map(({ content: _, ...document }) => document), nextCursor };
 }
 
 /** Removes a document with its chunks; `document_not_found`. */
@@ -88,8 +72,8 @@ export async function deleteDocument({ redis }: Runtime, input: Infer<typeof doc
 }
 
 /**
- * Rebuilds a document's chunks, with vectors if an embedding model is configured. Also repairs a crash between the document and its chunks.
- * After the last failed attempt the document is FAILED, but can still be found by words.
+ * Rebuilds a document's chunks, with vectors if an embedding model is configured. After the last failed attempt the document is FAILED, but
+ * can still be found by words.
  */
 export async function indexDocument(
   runtime: Runtime,
@@ -98,18 +82,54 @@ export async function indexDocument(
 ): Promise<void> {
   const stored = await fetch(runtime, handle, documentId);
   if (stored === undefined) return void (await drop(runtime.redis, handle, documentId));
+  const { revision: earlier } = stored;
   const pieces = piecesOf(stored);
   try {
-    const texts = pieces.map(({ heading, text }) =>
-      [stored.title, heading, text.slice(0, MAX_EMBEDDED_LENGTH)].filter(Boolean).join("\n"),
-    );
-    const vectors = (await runtime.model.embedder?.embed(texts, "document", attempt.signal)) ?? [];
+    const vectors = await embed(runtime, stored, { pieces, signal: attempt.signal });
     if (vectors[0]) await runtime.index.prepareVectors(vectors[0].length);
-    await writeChunks(runtime, handle, stored, { status: "READY", pieces, vectors });
+    await write(runtime, handle, { stored, earlier, status: "READY", pieces, vectors });
   } catch (error) {
-    if (attempt.last) await writeChunks(runtime, handle, stored, { status: "FAILED", pieces });
+    if (attempt.last) await write(runtime, handle, { stored, earlier, status: "FAILED", pieces });
     throw error;
   }
+}
+
+async function embed(
+  { model }: Runtime,
+  { title }: StoredDocument,
+  { pieces, signal }: { pieces: ChunkPiece[]; signal: AbortSignal },
+): Promise<Float32Array[]> {
+  const texts = pieces.map(({ heading, text }) =>
+    [title, heading, text.slice(0, MAX_EMBEDDED_LENGTH)].filter(Boolean).join("\n"),
+  );
+  return (await model.embedder?.embed(texts, "document", signal)) ?? [];
+}
+
+/** Writes a document in place of the one with the `earlier` revision, with its chunks and its job; undefined if that has changed. */
+async function accept(
+  runtime: Runtime,
+  handle: string,
+  given: Partial<StoredDocument>,
+  earlier: string,
+): Promise<{ document: Document } | undefined> {
+  const [revision, updatedAt] = [runtime.id(""), new Date(runtime.now()).toISOString()];
+  const containerTags = normalizeTags(given.containerTags ?? []);
+  const stored = { ...given, containerTags, revision, updatedAt } as StoredDocument;
+  checkContent(stored);
+  const { documentId } = stored;
+  const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
+  const hash = await (await runtime.documents()).toHash(stored);
+  const pieces = piecesOf(stored);
+  const state = { status: "INDEXING", chunkCount: pieces.length } as const;
+  const written = await write(runtime, handle, {
+    stored,
+    earlier,
+    hash,
+    status: state.status,
+    pieces,
+    jobs: [indexing],
+  });
+  return written === "written" ? { document: toDocument(stored, state) } : undefined;
 }
 
 function checkContent({ content, contentType }: StoredDocument): void {
@@ -120,58 +140,45 @@ function checkContent({ content, contentType }: StoredDocument): void {
   throw invalid("/content", faultAt(placeAt(content, at), `quotes and lists are nested more than ${maxNesting} deep`));
 }
 
-/**
- * Writes a document in place of the one with the `earlier` revision; undefined if that has changed. redis-om's `save` is not part of any
- * transaction. So the indexing job is in the outbox first, and the chunks with the same job come last.
- */
-async function accept(
-  runtime: Runtime,
-  handle: string,
-  given: StoredDocument,
-  earlier: string,
-): Promise<{ document: Document } | undefined> {
-  const stored = { ...given, containerTags: normalizeTags(given.containerTags) };
-  checkContent(stored);
-  const { redis, queues } = runtime;
-  const { documentId, revision } = stored;
-  const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
-  await queues.register(handle);
-  await redis.hset(keys.outbox(handle), indexing.id, JSON.stringify(indexing));
-  if (!(await (await runtime.documents()).save(entityId(handle, documentId), stored, earlier))) return undefined;
-  const pieces = piecesOf(stored);
-  const chunkCount = await writeChunks(runtime, handle, stored, { status: "INDEXING", pieces, jobs: [indexing] });
-  return { document: toDocument(stored, { status: "INDEXING", chunkCount }) };
+function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[] {
+  return chunk({ title, content, contentType });
 }
 
-async function writeChunks(
+/** What a step writes of a document: always its chunks, and the document itself if its hash is given. */
+interface Writing {
+  stored: StoredDocument;
+  /** The revision that must be stored by now. */
+  earlier: string;
+  hash?: Record<string, string>;
+  status: Document["status"];
+  pieces: ChunkPiece[];
+  vectors?: Float32Array[];
+  jobs?: Job[];
+}
+
+async function write(
   { redis, queues, model }: Runtime,
   handle: string,
-  stored: StoredDocument,
-  made: { status: Document["status"]; pieces: ChunkPiece[]; vectors?: Float32Array[]; jobs?: Job[] },
-): Promise<number> {
-  const { status, pieces, vectors = [], jobs = [] } = made;
-  const { documentId, revision } = stored;
+  { stored, earlier, hash = {}, status, pieces, vectors = [], jobs: list = [] }: Writing,
+): Promise<"written" | "changed"> {
+  const { documentId, revision, title, topic, source, containerTags: tags, createdAt } = stored;
   const language = await languageOfDocument(redis, handle, stored);
   const chunks = pieces.map((piece, part) => {
+    const passage = { id: `${documentId}:${part}`, documentId, title, topic, source, ...piece, language, tags };
     const values = vectors[part];
     const vector = values && { vector: { model: model.embedder?.id ?? "", values } };
-    const passage = { ...passageOf(stored, piece, part), language };
     return Object.entries(chunkFields(handle, { passage, ...vector })).flat();
   });
+  const fields = Object.entries(hash).flat();
   const input = {
-    revision,
-    documentId,
-    createdAt: Date.parse(stored.createdAt),
-    language,
-    prefix: chunkPrefix(handle, documentId),
-    status,
+    ...{ earlier, revision, status, language, createdAt: Date.parse(createdAt), ...chunksOf(handle, documentId) },
+    hashSize: fields.length,
     sizes: chunks.map(({ length }) => length),
-    values: chunks.flat(),
+    values: [...fields, ...chunks.flat()],
   };
-  await queues.step(handle, jobs, (outbox, entries) =>
-    scripts.writeChunks(redis, { ...placesOf(handle, documentId), outbox }, { ...input, jobs: entries }),
+  return queues.step(handle, list, (outbox, jobs) =>
+    scripts.writeDocument(redis, { ...placesOf(handle, documentId), outbox }, { ...input, jobs }),
   );
-  return chunks.length;
 }
 
 /** If a short text doesn't reveal its language, use the language of most of the handle's passages. */
@@ -179,26 +186,9 @@ async function languageOfDocument(redis: Redis, handle: string, { title, content
   return writtenLanguage(`${title}\n${content}`) ?? (await readLanguages(redis, handle))[0]!;
 }
 
-function passageOf(
-  stored: StoredDocument,
-  { heading, text }: ChunkPiece,
-  part: number,
-): Omit<FoundPassage, "language"> {
-  const { documentId, title, topic, source, containerTags: tags } = stored;
-  return { id: `${documentId}:${part}`, documentId, title, topic, source, heading, text, tags };
-}
-
-function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[] {
-  return chunk({ title, content, contentType: contentType as "text/plain" });
-}
-
 async function drop(redis: Redis, handle: string, documentId: string): Promise<boolean> {
-  return (
-    (await scripts.dropChunks(redis, placesOf(handle, documentId), {
-      documentId,
-      prefix: chunkPrefix(handle, documentId),
-    })) === 1
-  );
+  const dropped = await scripts.dropDocument(redis, placesOf(handle, documentId), chunksOf(handle, documentId));
+  return dropped === 1;
 }
 
 /** The keys of a document that scripts change. */
@@ -210,8 +200,9 @@ function placesOf(handle: string, documentId: string): { document: string; knowl
   };
 }
 
-function chunkPrefix(handle: string, documentId: string): string {
-  return keys.chunk(handle, documentId, 0).slice(0, -1);
+/** How scripts name the chunks of a document. */
+function chunksOf(handle: string, documentId: string): { documentId: string; prefix: string } {
+  return { documentId, prefix: keys.chunk(handle, documentId, 0).slice(0, -1) };
 }
 
 async function find(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument> {
@@ -224,37 +215,27 @@ async function fetch(runtime: Runtime, handle: string, documentId: string): Prom
   return (await runtime.documents()).fetch(entityId(handle, documentId));
 }
 
-interface State {
-  status: Document["status"];
-  chunkCount: number;
-}
-
-async function states(redis: Redis, handle: string, ids: string[]): Promise<State[]> {
+/** The documents of these ids, without missing ones. */
+async function readDocuments(
+  runtime: Runtime,
+  handle: string,
+  ids: string[],
+): Promise<(Document & { content: string })[]> {
   if (ids.length === 0) return [];
-  const rows = await pipelined(redis, (pipeline) => {
-    for (const id of ids) pipeline.hmget(keys.knowledge(handle), `s:${id}`, `d:${id}`);
+  const [found, states] = await Promise.all([
+    Promise.all(ids.map((id) => fetch(runtime, handle, id))),
+    runtime.redis.hmget(keys.knowledge(handle), ...ids.flatMap((id) => [`s:${id}`, `d:${id}`])),
+  ]);
+  return found.flatMap((stored, at) => {
+    const [status, mark] = [states[2 * at] ?? "INDEXING", states[2 * at + 1] ?? ":0"];
+    const state = { status: status as Document["status"], chunkCount: Number(mark.split(":")[1]) };
+    return stored ? [{ ...toDocument(stored, state), content: stored.content }] : [];
   });
-  return (rows as [string | null, string | null][]).map(([status, mark]) => ({
-    status: (status ?? "INDEXING") as Document["status"],
-    chunkCount: Number(mark?.split(":")[1] ?? 0),
-  }));
 }
 
-function toDocument(stored: StoredDocument, state: State | undefined): Document {
-  const { documentId, title, topic, source, contentType, containerTags, createdAt, updatedAt } = stored;
-  const { status, chunkCount } = state ?? { status: "INDEXING" as const, chunkCount: 0 };
-  return {
-    documentId,
-    title,
-    topic,
-    source,
-    contentType: contentType as Document["contentType"],
-    containerTags,
-    status,
-    chunkCount,
-    createdAt,
-    updatedAt,
-  };
+function toDocument(stored: StoredDocument, state: Pick<Document, "status" | "chunkCount">): Document {
+  const { content: _, revision: __, ...shown } = stored;
+  return { ...(shown as unknown as Document), ...state };
 }
 
 const entityId = (handle: string, documentId: string): string => `{${handle}}:${documentId}`;

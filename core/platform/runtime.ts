@@ -4,6 +4,7 @@ import type { Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { JSONWebKeySet, JWK } from "jose";
 import type { JobData, JobName, QueueName } from "../../schemas/jobs.ts";
+import type { Document } from "../../schemas/knowledge.ts";
 import type { Booking } from "../../schemas/scheduling.ts";
 import type { Env } from "./env.ts";
 import type { Log } from "./log-events.ts";
@@ -304,24 +305,16 @@ export interface SearchIndex {
 }
 
 /** A stored knowledge document. Status and chunk count change separately and are fields of the knowledge hash. */
-export interface StoredDocument {
+export interface StoredDocument extends Omit<Document, "status" | "chunkCount"> {
   [field: string]: string | number | string[] | undefined;
-  documentId: string;
-  title: string;
-  topic: string;
-  source: string;
-  contentType: string;
-  containerTags: string[];
   content: string;
   revision: string;
-  createdAt: string;
-  updatedAt: string;
 }
 
-/** Stores documents by their entity id, `{handle}:documentId`. */
+/** Maps documents to hashes, by their entity id, `{handle}:documentId`. */
 export interface DocumentStore {
-  /** Replaces a whole document; false if its revision is not `earlier` by now, which is empty for a new one. */
-  save(entityId: string, stored: StoredDocument, earlier: string): Promise<boolean>;
+  /** The fields of a document's hash. */
+  toHash(stored: StoredDocument): Promise<Record<string, string>>;
   fetch(entityId: string): Promise<StoredDocument | undefined>;
 }
 

@@ -203,15 +203,12 @@ export const scripts = scriptsOf({
   settleSend: script(["sends", "counts"]).of<{ leadId: string; state: "sent" | "denied" }, string>(),
 
   // knowledge
-  replaceDocument: script(["document"], { blobs: ["values[]"] }).of<
-    { earlier: string; revision: string; values: string[] },
-    "written" | "changed"
-  >(),
-  writeChunks: script(["document", "knowledge", "list", "outbox"], {
+  writeDocument: script(["document", "knowledge", "list", "outbox"], {
     needs: ["knowledge"],
     blobs: ["values[]"],
   }).of<
     {
+      earlier: string;
       revision: string;
       documentId: string;
       createdAt: number;
@@ -219,12 +216,13 @@ export const scripts = scriptsOf({
       status: string;
       jobs: Jobs;
       language: string;
+      hashSize: number;
       sizes: number[];
       values: (string | Buffer)[];
     },
     "written" | "changed"
   >(),
-  dropChunks: script(["document", "knowledge", "list"], {
+  dropDocument: script(["document", "knowledge", "list"], {
     needs: ["knowledge"],
     runsWhenFull: "it frees memory",
   }).of<{ documentId: string; prefix: string }, 0 | 1>(),
