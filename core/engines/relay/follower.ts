@@ -1,38 +1,58 @@
-import type { RunChunk, RunEnd, RunSubscription } from "../../platform/runtime.ts";
-import { RunLost, readEntry, type StreamEntry } from "./runs.ts";
+import { randomUUID } from "node:crypto";
+import type { RunChunk, RunEnd, RunSubscription, SubscribeOptions } from "../../platform/runtime.ts";
+import { keys } from "../../store/keys.ts";
+import { scripts } from "../../store/scripts.ts";
+import { endRun, type RelayTools, RunLost, readEntry, runKeys, type StreamEntry } from "./runs.ts";
 
 /** The reader took nothing for too long while chunks waited for it. */
 export class ReaderStalled extends Error {
   override readonly name = "ReaderStalled";
 }
 
-/** What a follower needs of its run. */
+/** The process that reads for its followers. */
 interface ChunkSource {
-  /** Reads the run's stream again from its start: the follower lacks chunks. */
-  restart(): void;
-  /** Called when the follower has finished with the run, in any way. */
-  leave(follower: Follower): void;
+  /** Calls the next blocking read: it lacks this follower. */
+  wake(): void;
+  /** The follower has finished with its run, in any way. */
+  forget(follower: Follower): void;
 }
 
-/** Chunks to buffer for a slow reader; those beyond are read again when it has taken these. */
+/** Chunks to buffer for a slow reader; those beyond are read when it has taken these. */
 const MAX_BUFFERED_CHUNKS = 256;
 
-/** One reader of a run. It gets the entries of the run's stream in order, some of them perhaps again, and takes what it lacks. */
+/** One reader of a run, with a lease. It gets entries of the run's stream in order, some of them perhaps again, and takes what it lacks. */
 export class Follower implements RunSubscription {
+  readonly #tools: RelayTools;
   readonly #source: ChunkSource;
-  readonly #room: RunChunk[] = [];
+  readonly #runId: string;
+  readonly #id = randomUUID();
+  readonly #isResumable: boolean;
+  readonly #madeAt = performance.now();
+  readonly #buffer: RunChunk[] = [];
+  /** Number of the last chunk that was buffered. */
   #last: number;
-  #waiting: { resolve: (result: IteratorResult<RunChunk>) => void; reject: (reason: unknown) => void } | undefined;
   #outcome: RunEnd | "closed" | undefined;
   #failure: Error | undefined;
-  #pulledAt = performance.now();
-  /** True while the buffer is full: entries are ignored until the reader has emptied it. */
-  isFull = false;
+  #answer: (() => void) | undefined;
+  #pulledAt = 0;
+  #renewAt = 0;
+  /** The key of the run's stream, and the id of the last entry that was taken. */
+  readonly key: string;
+  position = "0";
+  /** False while the buffer is full and not yet emptied. */
+  isHungry = true;
 
-  /** `after`: number of the last chunk that the reader has. */
-  constructor(source: ChunkSource, after: number) {
+  constructor(
+    tools: RelayTools,
+    source: ChunkSource,
+    { runId, after = 0, resumable = false }: SubscribeOptions & { runId: string },
+  ) {
+    this.#tools = tools;
     this.#source = source;
+    this.#runId = runId;
     this.#last = after;
+    this.#isResumable = resumable;
+    this.key = keys.runChunks(runId);
   }
 
   get outcome(): RunEnd | undefined {
@@ -44,81 +64,107 @@ export class Follower implements RunSubscription {
   }
 
   /** The next chunk. Throws RunLost or ReaderStalled, once, after the chunks that came before the failure. */
-  next(): Promise<IteratorResult<RunChunk>> {
-    const value = this.#room.shift();
-    this.#pulledAt = performance.now();
-    if (this.isFull && this.#room.length === 0) this.#continue();
-    if (value) return Promise.resolve({ value, done: false });
-    if (this.#failure) return this.#throwOnce(this.#failure);
-    if (this.#outcome) return Promise.resolve({ value: undefined, done: true });
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
-    });
+  async next(): Promise<IteratorResult<RunChunk>> {
+    for (;;) {
+      const value = this.#buffer.shift();
+      this.#pulledAt = performance.now();
+      if (!this.isHungry && this.#buffer.length === 0) this.#continue();
+      if (value) return { value, done: false };
+      this.#throwFailure();
+      if (this.#outcome) return { value: undefined, done: true };
+      await new Promise<void>((resolve) => {
+        this.#answer = resolve;
+      });
+    }
   }
 
-  return(): Promise<IteratorResult<RunChunk>> {
-    this.#room.length = 0;
-    this.#settle("closed");
-    return Promise.resolve({ value: undefined, done: true });
+  async return(): Promise<IteratorResult<RunChunk>> {
+    this.#buffer.length = 0;
+    void this.#settle("closed");
+    return { value: undefined, done: true };
   }
 
+  /** Takes entries until the buffer is full. */
   receive(entries: StreamEntry[]): void {
-    for (const entry of entries) if (!this.isFull && !this.#outcome) this.#take(entry);
+    for (const entry of entries) if (this.isHungry && !this.#outcome) this.#take(entry);
+  }
+
+  /** Closes a stalled reader, or every reader if the process can't read; renews the lease. Called often, with the time of the last read. */
+  tend(readAt: number): void {
+    const { stall, lost } = this.#tools.times;
+    const now = performance.now();
+    if (this.#buffer.length > 0 && now - this.#pulledAt >= stall) {
+      this.#buffer.length = 0;
+      void this.fail(new ReaderStalled(`Nothing was taken for ${stall} ms.`));
+    }
+    // By then the connection has noticed a dead server and tried others.
+    if (now - Math.max(readAt, this.#madeAt) > 2 * lost) void this.fail(new RunLost("Chunks can't be read."));
+    if (now >= this.#renewAt && !this.#outcome) this.#renew().catch(this.#tools.report);
   }
 
   /** Ends reading with a failure. */
-  fail(failure: Error): void {
+  async fail(failure: Error): Promise<void> {
     if (this.#outcome) return;
     this.#failure = failure;
-    this.#settle("closed");
-  }
-
-  /** Closes the follower if its reader has taken nothing for `limit` ms. */
-  closeIfStalled(limit: number): void {
-    if (this.#room.length === 0 || performance.now() - this.#pulledAt < limit) return;
-    this.#room.length = 0;
-    this.fail(new ReaderStalled(`Nothing was taken for ${limit} ms.`));
+    await this.#settle("closed");
   }
 
   #continue(): void {
-    this.isFull = false;
-    this.#source.restart();
+    this.isHungry = true;
+    this.#source.wake();
+  }
+
+  #throwFailure(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure) throw failure;
+  }
+
+  /** Renews the lease, and ends the run if its worker is silent: the reader then reads its end. */
+  async #renew(): Promise<void> {
+    const { lease, grace } = this.#tools.times;
+    const now = performance.now();
+    this.#renewAt = now + lease / 3;
+    const aliveMs = await this.#lease(this.#isResumable ? lease + grace : lease);
+    if (aliveMs === "unknown") await this.fail(new RunLost("The run is unknown, or its time is over."));
+    else if (aliveMs > 0) this.#renewAt = Math.min(this.#renewAt, now + aliveMs);
+    else await endRun(this.#tools.redis, this.#runId, { end: "lost", condition: "silent" });
+  }
+
+  #lease(leaseMs: number): ReturnType<typeof scripts.leaseRun> {
+    const { redis, times } = this.#tools;
+    return scripts.leaseRun(redis, runKeys(this.#runId), { reader: this.#id, leaseMs, keepMs: times.keep });
   }
 
   #take(entry: StreamEntry): void {
+    [this.position] = entry;
     const { last, chunks, end } = readEntry(entry);
-    if (last - chunks.length > this.#last) this.fail(new RunLost("Chunks are gone."));
-    else if (end) this.#settle(end);
-    else this.#takeChunks(chunks, last - chunks.length + 1);
+    const first = last - chunks.length + 1;
+    if (first > this.#last + 1) void this.fail(new RunLost("Chunks are gone."));
+    else if (end) void this.#settle(end);
+    else this.#put(chunks.map((chunk, at) => ({ id: first + at, chunk })).filter(({ id }) => id > this.#last));
   }
 
-  #takeChunks(chunks: string[], first: number): void {
-    for (const [at, chunk] of chunks.entries()) if (first + at > this.#last) this.#put({ id: first + at, chunk });
-    this.#last = Math.max(this.#last, first + chunks.length - 1);
-    this.isFull = this.#room.length >= MAX_BUFFERED_CHUNKS;
+  #put(chunks: RunChunk[]): void {
+    if (this.#buffer.length === 0) this.#pulledAt = performance.now();
+    this.#buffer.push(...chunks);
+    this.#last = chunks.at(-1)?.id ?? this.#last;
+    this.isHungry = this.#buffer.length < MAX_BUFFERED_CHUNKS;
+    this.#answer?.();
   }
 
-  #put(value: RunChunk): void {
-    if (!this.#waiting) {
-      if (this.#room.push(value) === 1) this.#pulledAt = performance.now();
-      return;
-    }
-    this.#waiting.resolve({ value, done: false });
-    this.#waiting = undefined;
-    this.#pulledAt = performance.now();
-  }
-
-  #settle(outcome: RunEnd | "closed"): void {
+  /** Ends reading. A reader that leaves before the end stops the run, if nobody else reads it and nobody may return. */
+  async #settle(outcome: RunEnd | "closed"): Promise<void> {
     if (this.#outcome) return;
     this.#outcome = outcome;
     if (outcome === "lost") this.#failure = new RunLost("The worker died.");
-    this.#source.leave(this);
-    if (this.#waiting) this.next().then(this.#waiting.resolve, this.#waiting.reject);
-    this.#waiting = undefined;
+    this.#answer?.();
+    this.#source.forget(this);
+    if (outcome === "closed") await this.#depart().catch(this.#tools.report);
   }
 
-  #throwOnce(failure: Error): Promise<never> {
-    this.#failure = undefined;
-    return Promise.reject(failure);
+  async #depart(): Promise<void> {
+    await this.#lease(this.#isResumable ? this.#tools.times.grace : 0);
+    await endRun(this.#tools.redis, this.#runId, { end: "cancelled", condition: "unread" });
   }
 }

@@ -12,7 +12,7 @@ import type {
 } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
-import { Feed } from "./feed.ts";
+import { Follower } from "./follower.ts";
 import { type RelayTools, RunLost, type RunTimes, runTimes, type StreamEntry, sendNow } from "./runs.ts";
 import { claimRun } from "./writer.ts";
 
@@ -43,12 +43,11 @@ interface RelayParts {
 export class Relay implements RunRelay {
   readonly #tools: RelayTools;
   readonly #connect: () => Redis;
-  readonly readerId: string = randomUUID();
-  readonly #feeds = new Map<string, Feed>();
+  readonly #followers = new Set<Follower>();
   #blocking: Redis | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   /** A stream of ours, in which any entry ends the blocking read; and its last entry that was read. */
-  readonly #wakeKey: string = keys.runReader(this.readerId);
+  readonly #wakeKey: string = keys.runReader(randomUUID());
   #wokenBy = "0";
   #isWoken = false;
   /** When a read last returned, on the clock of `performance.now`. */
@@ -66,12 +65,14 @@ export class Relay implements RunRelay {
     return claimRun(this.#tools, runId, generation);
   }
 
-  follow(runId: string, { after = 0, resumable = false }: SubscribeOptions = {}): RunSubscription {
+  follow(runId: string, options: SubscribeOptions = {}): RunSubscription {
     if (this.#isClosed) throw new RunLost("This process is ending.");
     if (!this.#blocking) this.#open();
-    const feed = this.#feeds.get(runId) ?? new Feed(this.#tools, this, runId);
-    this.#feeds.set(runId, feed);
-    return feed.add(after, resumable);
+    const follower = new Follower(this.#tools, this, { ...options, runId });
+    this.#followers.add(follower);
+    this.wake();
+    follower.tend(this.#readAt);
+    return follower;
   }
 
   async close(): Promise<void> {
@@ -79,14 +80,14 @@ export class Relay implements RunRelay {
     this.#isClosed = true;
     clearInterval(this.#timer);
     this.#tools.redis.off("ready", this.#followMaster);
-    const goodbyes = [...this.#feeds.values()].map((feed) => feed.close(new RunLost("This process is ending.")));
+    const ending = new RunLost("This process is ending.");
+    const goodbyes = [...this.#followers].map((follower) => follower.fail(ending));
     this.#blocking?.disconnect();
-    // Without Redis, leases do the same a little later.
-    await Promise.all(goodbyes).catch(this.#tools.report);
+    await Promise.all(goodbyes);
   }
 
-  forget(runId: string): void {
-    this.#feeds.delete(runId);
+  forget(follower: Follower): void {
+    this.#followers.delete(follower);
   }
 
   /** Ends the pending read, so that the next one has the runs that are new. */
@@ -105,7 +106,7 @@ export class Relay implements RunRelay {
     this.#blocking.on("error", this.#tools.report);
     this.#tools.redis.on("ready", this.#followMaster);
     this.#timer = setInterval(() => {
-      for (const feed of this.#feeds.values()) feed.tend(this.#readAt);
+      for (const follower of this.#followers) follower.tend(this.#readAt);
     }, this.#tools.times.check);
     this.#timer.unref();
     void this.#readAll(this.#blocking);
@@ -132,17 +133,25 @@ export class Relay implements RunRelay {
 
   async #read(blocking: Redis): Promise<void> {
     this.#isWoken = false;
-    const asked = [...this.#feeds.values()].filter(({ isHungry }) => isHungry);
-    const from = new Map(asked.map((feed) => [feed.key, { feed, position: feed.position }]));
-    const positions = asked.map(({ position }) => position);
-    const streams = [this.#wakeKey, ...from.keys(), this.#wokenBy, ...positions];
+    const asked = new Map<string, Follower[]>();
+    for (const follower of this.#followers)
+      if (follower.isHungry) asked.set(follower.key, [...(asked.get(follower.key) ?? []), follower]);
+    const streams = [this.#wakeKey, ...asked.keys(), this.#wokenBy, ...Array.from(asked.values(), earliest)];
     const found = await sendNow(blocking, "xread", ["COUNT", PAGE_SIZE, "BLOCK", BLOCK_MS, "STREAMS", ...streams]);
     this.#readAt = performance.now();
     for (const [key, entries] of (found ?? []) as [string, StreamEntry[]][]) {
-      const { feed, position } = from.get(key) ?? {};
-      if (!feed) this.#wokenBy = entries.at(-1)![0];
-      // Otherwise it was restarted meanwhile.
-      else if (feed.position === position) feed.receive(entries);
+      if (key === this.#wakeKey) this.#wokenBy = entries.at(-1)![0];
+      for (const follower of asked.get(key) ?? []) follower.receive(entries);
     }
   }
+}
+
+/** The position from which some followers of one run lack no entry. */
+function earliest(followers: Follower[]): string {
+  const rank = (position: string): number => {
+    const [generation = 0, number = 0] = position.split("-").map(Number);
+    return generation * 2 ** 32 + number;
+  };
+  const positions = followers.map(({ position }) => position);
+  return positions.sort((one, other) => rank(one) - rank(other))[0]!;
 }
