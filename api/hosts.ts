@@ -1,5 +1,5 @@
 import type { Context } from "koa";
-import { handleOfHost, isOwnHost, pageUrl } from "../core/pages/face.ts";
+import { handleOfHost, pageUrl } from "../core/pages/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
@@ -8,8 +8,9 @@ import type { RouteMatch } from "./routes.ts";
 
 /** False for the service's own hosts and for IP addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
-  const host = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
-  return !/^([\d.]+|\[.*\]|[^.]*)(:\d+)?$/.test(host) && !isOwnHost(env, host);
+  const given = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
+  const host = given.toLowerCase().replace(/:\d+$/, "");
+  return !/^([\d.]+|\[.*\]|[^.]*)$/.test(host) && !env.ownHosts.has(host);
 }
 
 /** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */

@@ -1,6 +1,5 @@
 import type { pagePath, publishedPages } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -13,7 +12,7 @@ const MAX_LISTED = 1000;
 /** The handle that a host serves; undefined for the service's own hosts and for unknown ones. */
 export async function handleOfHost(runtime: Runtime, name: string): Promise<string | undefined> {
   const host = portless(name.toLowerCase());
-  if (isOwnHost(runtime.env, host)) return undefined;
+  if (runtime.env.ownHosts.has(host)) return undefined;
   const parent = portless(runtime.env.PUBLIC_DOMAIN ?? "");
   if (parent !== "" && host.endsWith(`.${parent}`)) return host.slice(0, -parent.length - 1);
   return handleOfDomain(runtime, host);
@@ -46,12 +45,6 @@ export async function listPublished(
   const root = await visitedUrl(runtime, { handle, pageSlug: "" }, host);
   const published = slugs.filter((_, at) => states[at] === "PUBLISHED");
   return { root: root.href, addresses: published.map((slug) => new URL(slug, root).href) };
-}
-
-/** True for the hosts of the service's own addresses, in any case and with any port. */
-export function isOwnHost({ BASE_URL, APP_URL, LOGIN_URL }: Env, host: string): boolean {
-  const name = portless(host.toLowerCase());
-  return [BASE_URL, APP_URL, LOGIN_URL].some((address) => new URL(address).hostname === name);
 }
 
 /** The handle of a custom domain, once its ownership is proven. */

@@ -55,14 +55,14 @@ const shareLimit = { burst: 5, rate: 5 / 86_400 };
  * HEAD shows no page.
  */
 export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<PageVisit> {
+  const { handle, pageSlug, method } = input;
   const shown = await shownPage(runtime, input);
-  const { access, method } = input;
-  const redeemed = access === undefined || method === "HEAD" ? undefined : await redeem(runtime, { ...input, access });
+  const redeemed = method === "HEAD" ? undefined : await redeem(runtime, input);
   const hasAccess = redeemed !== undefined || (await mayRead(runtime, shown.page, input));
-  const url = pageUrl(runtime, input.handle, input.pageSlug);
-  const isForSale = !hasAccess && (await canBeBought(runtime, input.handle, shown.page));
+  const isForSale = !hasAccess && (await canBeBought(runtime, handle, shown.page));
+  const url = pageUrl(runtime, handle, pageSlug);
   const mailsLinks = runtime.env.SMTP_URL !== undefined;
-  return { handle: input.handle, ...shown, url, hasAccess, isForSale, mailsLinks, isReceipt: false, ...redeemed };
+  return { handle, ...shown, url, hasAccess, isForSale, mailsLinks, isReceipt: false, ...redeemed };
 }
 
 async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
@@ -78,10 +78,11 @@ export async function checkPageAccess(
   return { accessMode: page.accessMode, hasAccess: await mayRead(runtime, page, input) };
 }
 
-type VisitContent = Pick<PageVisit, "page" | "language" | "assistant">;
-
 /** A published page with its language and whether it has the assistant. */
-async function shownPage(runtime: Runtime, path: Infer<typeof pagePath>): Promise<VisitContent> {
+async function shownPage(
+  runtime: Runtime,
+  path: Infer<typeof pagePath>,
+): Promise<Pick<PageVisit, "page" | "language" | "assistant">> {
   const { handle, pageSlug } = path;
   const make = async () => {
     const [page, assistant, settings] = await Promise.all([
@@ -138,12 +139,11 @@ export async function shareAccess(
   runtime: Runtime,
   input: Infer<typeof pageSharing>,
 ): Promise<{ code: string; url: string }> {
-  const { env } = runtime;
   await publishedPage(runtime, input);
-  const held = heldAccess(runtime, input);
-  if (held === undefined || (await isPaidBack(runtime, input, held.payment))) throw new Fail("forbidden");
+  const held = await heldAccess(runtime, input);
+  if (held === undefined) throw new Fail("forbidden");
   const cookie = readCookie(input.cookie, cookieName(input)) ?? "";
-  await takeToken(runtime, { name: "access-code", tag: digestTag(env, cookie), ...shareLimit });
+  await takeToken(runtime, { name: "access-code", tag: digestTag(runtime.env, cookie), ...shareLimit });
   const code = await accessCode(runtime, input, held);
   const url = await visitedUrl(runtime, input, input.host ?? "");
   url.searchParams.set("access", code);
@@ -152,42 +152,36 @@ export async function shareAccess(
 
 /** Exchanges an access code for the cookie of its page. */
 async function redeem(
-  runtime: Runtime,
-  input: Infer<typeof pagePath> & { access: string },
+  { env, redis }: Runtime,
+  input: Infer<typeof pageVisit>,
 ): Promise<{ cookie: string; isReceipt: boolean } | undefined> {
-  const granted = await runtime.redis.getdel(keys.pageAccess(input.access));
+  if (input.access === undefined) return undefined;
+  const granted = await redis.getdel(keys.pageAccess(input.access));
   const [handle, pageSlug, token = "", receipt] = granted?.split(" ") ?? [];
   if (handle !== input.handle || pageSlug !== input.pageSlug) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
-  const mac = sign(runtime.env, "page access", accessText(input, String(until), token));
-  const secure = runtime.env.BASE_URL.startsWith("https:");
+  const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
-  const cookie = writeCookie(cookieName(input), value, { seconds: ACCESS_TTL_SECONDS, path: "/", secure });
-  return { cookie, isReceipt: receipt !== undefined };
+  const options = { seconds: ACCESS_TTL_SECONDS, path: "/", secure: env.BASE_URL.startsWith("https:") };
+  return { cookie: writeCookie(cookieName(input), value, options), isReceipt: receipt !== undefined };
 }
 
 async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): Promise<boolean> {
-  if (accessMode === "PUBLIC") return true;
-  const held = heldAccess(runtime, input);
-  return held !== undefined && !(await isPaidBack(runtime, input, held.payment));
+  return accessMode === "PUBLIC" || (await heldAccess(runtime, input)) !== undefined;
 }
 
-/** The access that the cookie of a browser proves; undefined without a valid one. Cookies of the first kind name no payment. */
-function heldAccess({ env }: Runtime, input: Infer<typeof pageVisit>): AccessGrant | undefined {
+/**
+ * The access that the cookie of a browser proves, until the provider says that its payment went back. Cookies of the first kind name no
+ * payment.
+ */
+async function heldAccess({ env, redis }: Runtime, input: Infer<typeof pageVisit>): Promise<AccessGrant | undefined> {
   const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
   const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
-  const isValid =
-    Number(until) > Date.now() / 1000 && isSigned(env, "page access", accessText(input, until, token), mac);
-  return isValid ? { payment: token === "" ? null : Buffer.from(token, "base64url").toString() } : undefined;
-}
-
-/** True once the provider has said that the payment went back. */
-async function isPaidBack(
-  { redis }: Runtime,
-  { handle }: Infer<typeof pagePath>,
-  payment: string | null,
-): Promise<boolean> {
-  return payment !== null && (await redis.exists(keys.pageRefund(handle, payment))) === 1;
+  const isCurrent = Number(until) > Date.now() / 1000;
+  if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return undefined;
+  if (token === "") return { payment: null };
+  const payment = Buffer.from(token, "base64url").toString();
+  return (await redis.exists(keys.pageRefund(input.handle, payment))) === 1 ? undefined : { payment };
 }
 
 function accessText({ handle, pageSlug }: Infer<typeof pagePath>, until: string, token: string): string {

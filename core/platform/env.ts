@@ -97,7 +97,7 @@ const table = {
 type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
 type Addresses = ReturnType<typeof addresses>;
 
-/** The settings and what follows from them: `production`, and addresses that default to the local server. */
+/** The settings and what follows from them: `production`, addresses that default to the local server, and the hosts of these (no ports). */
 export interface Env extends Omit<EnvValues, keyof Addresses>, Readonly<Addresses> {
   readonly production: boolean;
 }
@@ -139,7 +139,9 @@ function contradictions(read: EnvValues, production: boolean): string[] {
 function addresses(read: EnvValues) {
   const base = read.BASE_URL ?? `http://localhost:${read.PORT}`;
   const [app, login] = [read.APP_URL ?? base, read.LOGIN_URL ?? `${base}/login`];
-  return { REDIS_URL: read.REDIS_URL ?? "redis://127.0.0.1:6379", BASE_URL: base, APP_URL: app, LOGIN_URL: login };
+  const ownHosts: ReadonlySet<string> = new Set([base, app, login].map((address) => new URL(address).hostname));
+  const redis = read.REDIS_URL ?? "redis://127.0.0.1:6379";
+  return { REDIS_URL: redis, BASE_URL: base, APP_URL: app, LOGIN_URL: login, ownHosts };
 }
 
 function text(fallback: string): SettingReader<string> {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import type { ClaimRefusal, RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
@@ -27,14 +26,12 @@ class RunWriter implements RunPublisher {
   readonly #runId: string;
   readonly #generation: number;
   readonly #abort = new AbortController();
-  readonly #timer: ReturnType<typeof setInterval>;
   #buffer: string[] = [];
   /** Number of chunks in the stream, with those of the entry that is being stored. */
   #sent = 0;
   #storing: Promise<void> | undefined;
   #ending: "done" | "failed" | undefined;
   #isOver = false;
-  #isChecking = false;
   #checkAt = 0;
   #checkedAt = performance.now();
   #lenientUntil = 0;
@@ -43,7 +40,7 @@ class RunWriter implements RunPublisher {
     this.#tools = tools;
     this.#runId = runId;
     this.#generation = generation;
-    this.#timer = setInterval(() => void this.#check(), tools.times.check);
+    void this.#watch();
   }
 
   /** Aborted with RunCancelled if nobody wants the answer any more, with RunLost if it can't be written any more. */
@@ -67,7 +64,6 @@ class RunWriter implements RunPublisher {
   }
 
   release(): void {
-    clearInterval(this.#timer);
     this.#isOver = true;
   }
 
@@ -124,10 +120,15 @@ class RunWriter implements RunPublisher {
     return `${this.#generation}-${this.#sent}`;
   }
 
+  async #watch(): Promise<void> {
+    while (!this.#isOver) {
+      await pause(this.#tools.times.check);
+      if (!this.#isOver && performance.now() >= this.#checkAt) await this.#check();
+    }
+  }
+
   /** Sends a heartbeat, and learns whether the run is still wanted. */
   async #check(): Promise<void> {
-    if (this.#isChecking || performance.now() < this.#checkAt) return;
-    this.#isChecking = true;
     try {
       const word = this.#learn(await this.#ask());
       if (word === "unread" && performance.now() > this.#lenientUntil) await this.#stopUnread();
@@ -135,8 +136,6 @@ class RunWriter implements RunPublisher {
       this.#tools.report(error);
       if (performance.now() - this.#checkedAt > this.#tools.times.lost)
         this.#stop(new RunLost("Redis has been away for too long.", { cause: error }));
-    } finally {
-      this.#isChecking = false;
     }
   }
 
