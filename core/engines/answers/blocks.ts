@@ -58,56 +58,10 @@ const MOST_COLUMNS = 60;
 const MAX_LEAD_IN_LENGTH = 80;
 const MAX_INTRODUCTION_LENGTH = 400;
 /** The longest heading, and the longest name of a column. They are read again with every block below them. */
-const MAX_HEADING_LENGTH = 200;
+export const MAX_HEADING_LENGTH = 200;
 
-/** Collects the blocks of a text under the headings above them. */
-export class Outline {
-  readonly blocks: Block[] = [];
-  /** The number of tables so far. */
-  tables = 0;
-  /** The introduction of the open list, or the caption of the open table. */
-  leadIn = "";
-  readonly #above: readonly string[];
-  readonly #path: { level: number; name: string; text: string; start: number; isUsed: boolean }[] = [];
-  #section = 0;
-
-  /** `above` are the headings above the whole text. */
-  constructor(above: readonly string[] = []) {
-    this.#above = above;
-  }
-
-  /** Begins the section of a heading, whose exact text is `text`; without a name, of the same headings as before. */
-  enter(level: number, name: string, { text = name, start = 0 } = {}): void {
-    this.leave(level);
-    this.#section++;
-    this.leadIn = "";
-    if (name !== "") this.#path.push({ level, name: clip(name, MAX_HEADING_LENGTH), text, start, isUsed: false });
-  }
-
-  /** Ends the sections from `level` inwards. A heading with nothing below it is itself the text of its section. */
-  leave(level: number): void {
-    while ((this.#path.at(-1)?.level ?? -1) >= level) {
-      const { text, start, isUsed } = this.#path.pop()!;
-      this.#section++;
-      if (!isUsed) this.push({ kind: "text", text, start, links: [] });
-    }
-  }
-
-  push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
-    for (const above of this.#path) above.isUsed = true;
-    const headings = [...this.#above, ...this.#path.map(({ name }) => name)];
-    const leadIn = block.kind === "text" ? "" : clip(this.leadIn, MAX_INTRODUCTION_LENGTH);
-    this.blocks.push({ headings, section: this.#section, start: 0, leadIn, buttons: false, ...block });
-  }
-
-  /** The last paragraph of the section if it introduces what follows: it ends with a colon, or is short and no sentence. */
-  leadingLine(): string {
-    const last = this.blocks.at(-1);
-    return last?.section === this.#section && last.kind === "text" && leadsIn(last.text) ? last.text : "";
-  }
-}
-
-function leadsIn(text: string): boolean {
+/** True for a paragraph that introduces what follows: it ends with a colon, or is short and no sentence. */
+export function leadsIn(text: string): boolean {
   if (/[:：]$/.test(text)) return text.length <= MAX_INTRODUCTION_LENGTH;
   return text.length <= MAX_LEAD_IN_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text);
 }

@@ -1,6 +1,6 @@
+import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
-import { plainText } from "./markdown.ts";
 import { isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
 import { contradicts, pairsUp } from "./pairing.ts";

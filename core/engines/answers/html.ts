@@ -1,6 +1,16 @@
 import { parseHTML } from "linkedom";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
-import { type Cell, columnsFor, gridOf, type Link, Outline, type PublicText } from "./blocks.ts";
+import { Outline } from "../../platform/outline.ts";
+import {
+  type Block,
+  type Cell,
+  columnsFor,
+  gridOf,
+  type Link,
+  leadsIn,
+  MAX_HEADING_LENGTH,
+  type PublicText,
+} from "./blocks.ts";
 
 interface Parent {
   childNodes: Iterable<Node>;
@@ -12,6 +22,7 @@ const MAX_MARKS = 60_000;
 const MAX_FRAGMENT_LENGTH = 512 * 1024;
 const MAX_LABEL_LENGTH = 120;
 const MAX_LINKS = 500;
+const MAX_LEAD_IN_LENGTH = 400;
 const MAX_SPAN = 50;
 /** Questions of a `details` or a `dl` are headings below h6. */
 const QUESTION_LEVEL = 7;
@@ -56,7 +67,13 @@ function readable(html: string): string {
 /** Walks the tree without recursion, so that no nesting overflows the stack, and collects blocks under headings. */
 class HtmlReader {
   readonly #base: string | undefined;
-  readonly #outline = new Outline();
+  readonly #outline = new Outline<{ name: string; text: string }>(({ text }) =>
+    this.#push({ kind: "text", text, links: [] }),
+  );
+  readonly #blocks: Block[] = [];
+  /** The introduction of the open list, or the caption of the open table. */
+  #leadIn = "";
+  #tables = 0;
   #title = "";
   readonly #links: Link[] = [];
   readonly #seen = new Set<string>();
@@ -95,7 +112,7 @@ class HtmlReader {
 
   result(): PublicText {
     this.#leaveHeadings(0);
-    return { title: this.#title, blocks: this.#outline.blocks, links: this.#links };
+    return { title: this.#title, blocks: this.#blocks, links: this.#links };
   }
 
   #enter(element: Element): void {
@@ -108,7 +125,7 @@ class HtmlReader {
       return;
     }
     if (name === "li") this.#isItem = true;
-    if (LISTS.has(name)) this.#outline.leadIn = this.#outline.leadingLine();
+    if (LISTS.has(name)) this.#leadIn = this.#introduction();
   }
 
   #leave(element: Element): void {
@@ -118,14 +135,14 @@ class HtmlReader {
     else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
-    if (LISTS.has(name)) this.#outline.leadIn = "";
+    if (LISTS.has(name)) this.#leadIn = "";
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
   #leaveInTable(element: Element, name: string): void {
     if (name === "table" && --this.#depth === 0) this.#endTable();
     if (this.#depth !== 1) return;
-    if (name === "caption") this.#outline.leadIn = this.#takeLine();
+    if (name === "caption") this.#leadIn = this.#takeLine();
     if (name !== "td" && name !== "th") return;
     const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead";
     const [across, down] = ["colspan", "rowspan"].map((span) =>
@@ -139,16 +156,16 @@ class HtmlReader {
     this.#rows = undefined;
     const links = this.#lineLinks;
     this.#lineLinks = [];
-    const table = ++this.#outline.tables;
+    const table = ++this.#tables;
     for (const cells of grid.rows) {
       const texts = cells.filter((cell) => cell !== "");
       const isRow = cells.length > 1;
       const ofTable = isRow ? { cells, table, ...columnsFor(cells, grid.columns) } : {};
       const own = links.filter(({ label }) => texts.some((text) => text.includes(label)));
       if (texts.length > 0)
-        this.#outline.push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
+        this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
     }
-    this.#outline.leadIn = "";
+    this.#leadIn = "";
   }
 
   #add(text: string): void {
@@ -177,8 +194,8 @@ class HtmlReader {
     this.#lineLinks = [];
     this.#term = "";
     const buttons = !isItem && links.length > 0 && linked >= text.replace(/\s/g, "").length;
-    if (term !== "") this.#outline.push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
-    else this.#outline.push({ kind: isItem ? "item" : "text", text, links, buttons });
+    if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
+    else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
   }
 
   #takeLine(): string {
@@ -205,12 +222,25 @@ class HtmlReader {
     this.#lineLinks = [];
     const isTitle = level === 1 && this.#title === "";
     if (isTitle) this.#title = name;
-    this.#outline.enter(level, isTitle ? "" : name);
+    this.#leadIn = "";
+    this.#outline.enter(level, { name: isTitle ? "" : clip(name, MAX_HEADING_LENGTH), text: name });
   }
 
   #leaveHeadings(level: number): void {
     this.#endLine();
     this.#outline.leave(level);
+  }
+
+  #push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
+    const leadIn = block.kind === "text" ? "" : clip(this.#leadIn, MAX_LEAD_IN_LENGTH);
+    const place = { headings: this.#outline.use(), section: this.#outline.section, start: 0 };
+    this.#blocks.push({ ...place, leadIn, buttons: false, ...block });
+  }
+
+  /** The last paragraph of the section if it introduces what follows. */
+  #introduction(): string {
+    const last = this.#blocks.at(-1);
+    return last?.section === this.#outline.section && last.kind === "text" && leadsIn(last.text) ? last.text : "";
   }
 
   #addLink(element: Element): void {

@@ -2,8 +2,8 @@
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
+import { plainText } from "../../platform/markdown.ts";
 import type { Block } from "./blocks.ts";
-import { plainText } from "./markdown.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import { MEASURES } from "./measures.ts";
 import type { Question, Subject } from "./question.ts";

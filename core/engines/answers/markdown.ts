@@ -1,144 +1,71 @@
 import { oneLine } from "../../platform/characters.ts";
-import { type Block, columnsFor, gridOf, type Link, Outline } from "./blocks.ts";
+import { isRule, type MarkdownBlock, markdownBlocks, marksLength, plainText } from "../../platform/markdown.ts";
+import { type Block, columnsFor, gridOf, type Link, leadsIn } from "./blocks.ts";
 
-/** A line of at least this length without a full stop continues on the next line. */
-const WRAPPED_LENGTH = 48;
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
 
-const FENCE = /^ {0,3}(?:`{3}|~{3})/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+/;
-const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
-const BULLET = /^[ \t]*(?:[-*+•–‣▪◦·][ \t]+|\d{1,3}[.)][ \t]+(?=\D))/;
-const QUOTE = /^ {0,3}>[ \t]?/;
-const PIPE = /^[ \t]*\|.*\|[ \t]*$/;
-const RULE = /^[\s|:=_*+-]+$/;
 const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]+)>?[^)]*\)/gi;
 
 /**
- * Reads a document, plain or Markdown: headings, paragraphs (wrapped lines are joined), items and tables, each an exact
- * piece of it. `headings` are those above the whole text if it is a piece of a document. Linear in the length.
+ * Reads a document, plain or Markdown: each block is an exact piece of it. `above` are the headings above the whole text if it is a
+ * piece of a document. Linear in the length.
  */
-export function readMarkdown(content: string, headings: readonly string[] = []): Block[] {
-  return new MarkdownReader(content.slice(0, MAX_TEXT_LENGTH), headings).read();
+export function readMarkdown(content: string, above: readonly string[] = []): Block[] {
+  const found: Block[] = [];
+  for (const [at, { headings, section, ...range }] of markdownBlocks(content.slice(0, MAX_TEXT_LENGTH)).entries()) {
+    const leadIn = range.kind === "item" ? leadInAfter(found.at(-1), section) : "";
+    const place = { headings: [...above, ...headings], section, leadIn, buttons: false };
+    for (const piece of piecesOf(content, range))
+      if (piece.text !== "" && found.length < MAX_BLOCKS)
+        found.push({ ...place, ...piece, links: linksOf(piece.text), ...(piece.cells ? { table: at } : {}) });
+  }
+  return found;
 }
 
-/** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. */
-export function plainText(markdown: string): string {
-  return oneLine(markdown.replace(/!?\[([^\][]*)\]\([^)]*\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""));
+/** The introduction of a list's item. */
+function leadInAfter(before: Block | undefined, section: number): string {
+  if (before?.section !== section || before.kind === "row") return "";
+  if (before.kind === "item") return before.leadIn;
+  return leadsIn(before.text) ? before.text : "";
 }
 
-class MarkdownReader {
-  readonly #content: string;
-  readonly #outline: Outline;
-  /** The last block continues on the next line. */
-  #isOpen = false;
-  #rows: { cells: string[]; text: string; start: number }[] = [];
-  #hasHead = false;
+type Piece = Pick<Block, "kind" | "text" | "start" | "cells" | "columns">;
 
-  constructor(content: string, above: readonly string[]) {
-    this.#content = content;
-    this.#outline = new Outline(above);
-  }
-
-  read(): Block[] {
-    for (let start = 0; start < this.#content.length && this.#outline.blocks.length < MAX_BLOCKS; ) {
-      const end = this.#content.indexOf("\n", start);
-      const stop = end < 0 ? this.#content.length : end;
-      this.#readLine(this.#content.slice(start, stop), start);
-      start = stop + 1;
-    }
-    this.#endTable();
-    this.#outline.leave(0);
-    return this.#outline.blocks;
-  }
-
-  #readLine(line: string, start: number): void {
-    const heading = HEADING.exec(line)?.[0];
-    const title = this.#underlined(line);
-    const last = this.#outline.blocks.at(-1);
-    const isRow = PIPE.test(line);
-    if (!isRow) this.#endTable();
-    if (isRow) this.#addRow(line, start);
-    else if (heading) this.#enter(heading.trim().length, line.slice(heading.length), start + heading.length);
-    else if (title) this.#enter(line.includes("=") ? 1 : 2, title.text, title.start);
-    else if (line.trim() === "" || FENCE.test(line) || RULE.test(line)) this.#isOpen = false;
-    else if (this.#isOpen && last && continues(last, line)) this.#join(last, start + line.length);
-    else this.#add(line, start);
-  }
-
-  /** The one-line paragraph that a line of dashes or equals signs below makes a heading. */
-  #underlined(line: string): Block | undefined {
-    const last = this.#outline.blocks.at(-1);
-    const isTitle = UNDERLINE.test(line) && this.#isOpen && last?.kind === "text" && !last.text.includes("\n");
-    return isTitle ? this.#outline.blocks.pop() : undefined;
-  }
-
-  #enter(level: number, line: string, start: number): void {
-    this.#isOpen = false;
-    const text = line.replace(/[ \t]#+[ \t]*$/, "").trim();
-    this.#outline.enter(level, plainText(text), { text, start });
-  }
-
-  #join(last: Block, end: number): void {
-    last.text = this.#content.slice(last.start, end).trimEnd();
-    last.links = linksOf(last.text);
-  }
-
-  #add(line: string, start: number): void {
-    const marks = BULLET.exec(line)?.[0] ?? QUOTE.exec(line)?.[0] ?? /^[ \t]*/.exec(line)![0];
-    const kind = BULLET.test(line) ? "item" : "text";
-    const text = line.slice(marks.length).trimEnd();
-    const isFirst = this.#outline.blocks.at(-1)?.kind === "text";
-    if (kind === "item" && isFirst) this.#outline.leadIn = this.#outline.leadingLine();
-    this.#outline.push({ kind, text, start: start + marks.length, links: linksOf(text) });
-    this.#isOpen = true;
-  }
-
-  #addRow(line: string, start: number): void {
-    this.#isOpen = false;
-    if (RULE.test(line)) this.#hasHead ||= this.#rows.length === 1;
-    else {
-      const cells = line
-        .trim()
-        .slice(1, -1)
-        .split(/(?<!\\)\|/);
-      this.#rows.push({
-        cells: cells.map((cell) => plainText(cell)),
-        text: line.trim(),
-        start: start + line.search(/\S/),
-      });
-    }
-  }
-
-  #endTable(): void {
-    if (this.#rows.length === 0) return;
-    const cellsOf = (row: string[], at: number) =>
-      row.map((text) => ({ text, isHead: this.#hasHead && at === 0, across: 1, down: 1 }));
-    const { columns } = gridOf(this.#rows.map(({ cells }, at) => cellsOf(cells, at)));
-    const rows = columns ? this.#rows.slice(1) : this.#rows;
-    const table = ++this.#outline.tables;
-    this.#outline.leadIn = "";
-    for (const { cells, text, start } of rows)
-      this.#outline.push({
-        kind: "row",
-        text,
-        start,
-        cells,
-        table,
-        ...columnsFor(cells, columns),
-        links: linksOf(text),
-      });
-    this.#rows = [];
-    this.#hasHead = false;
-  }
+function piecesOf(content: string, { kind, start, end }: Pick<MarkdownBlock, "kind" | "start" | "end">): Piece[] {
+  const lines = linesOf(content.slice(start, end), start);
+  if (kind === "rule") return [];
+  if (kind === "table") return rowsOf(lines);
+  if (kind === "code") return lines.slice(1, -1).map((line) => ({ kind: "text", ...line }));
+  const from = start + marksLength(content.slice(start, end));
+  return [{ kind: kind === "item" ? "item" : "text", text: content.slice(from, end).trimEnd(), start: from }];
 }
 
-function continues(last: Block, line: string): boolean {
-  if (last.kind === "row" || BULLET.test(line)) return false;
-  if (last.kind === "item") return /^(?: {2}|\t)/.test(line);
-  const before = last.text.slice(last.text.lastIndexOf("\n") + 1).trimEnd();
-  return before.length >= WRAPPED_LENGTH && !/[.!?:;…。！？]["'”’»)\]]*$/.test(before);
+interface Line {
+  text: string;
+  start: number;
+}
+
+/** The lines of a text without the white space around them. */
+function linesOf(text: string, start: number): Line[] {
+  const found: Line[] = [];
+  for (const { 0: line, index } of text.matchAll(/\S.*/g)) found.push({ text: line.trimEnd(), start: start + index });
+  return found;
+}
+
+/** The rows of a table; if a rule follows the first one, it names the columns. */
+function rowsOf(lines: readonly Line[]): Piece[] {
+  const hasHead = isRule(lines[1]?.text ?? "");
+  const rows = lines.filter(({ text }) => !isRule(text)).map((line) => ({ ...line, cells: cellsOf(line.text) }));
+  const { columns } = gridOf(
+    rows.map(({ cells }, at) => cells.map((text) => ({ text, isHead: hasHead && at === 0, across: 1, down: 1 }))),
+  );
+  return rows.slice(columns ? 1 : 0).map((row) => ({ kind: "row", ...row, ...columnsFor(row.cells, columns) }));
+}
+
+function cellsOf(row: string): string[] {
+  const cells = row.slice(1, -1).split(/(?<!\\)\|/);
+  return cells.map(plainText);
 }
 
 function linksOf(text: string): Link[] {

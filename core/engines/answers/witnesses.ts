@@ -1,7 +1,7 @@
+import { plainText } from "../../platform/markdown.ts";
 import type { Block } from "./blocks.ts";
 import { type Figures, figuresIn } from "./figures.ts";
 import type { Strengths } from "./library.ts";
-import { plainText } from "./markdown.ts";
 import { type Likeness, mattersIn } from "./matching.ts";
 import { type Quantity, spansIn } from "./measures.ts";
 import { isNegated, isUniversal, plainWords } from "./phrases.ts";

@@ -1,3 +1,4 @@
+import { markdownBlocks, plainText } from "../../platform/markdown.ts";
 import { type Range, sentenceRanges } from "../../platform/sentences.ts";
 import { cardRanges } from "./lesson-cards.ts";
 
@@ -15,12 +16,13 @@ interface Chunkable {
   contentType: "text/plain" | "text/markdown";
 }
 
-interface Block extends Range {
-  /** Index of the heading above it. */
+/** A part of a document that may share a chunk with its neighbours of the same section, unless it is `alone`. */
+interface Part extends Range {
   section: number;
   heading: string;
-  /** `alone` is a chunk by itself, `whole` may share one but is not cut, `text` may be cut between sentences. */
-  kind: "text" | "whole" | "alone";
+  isAlone: boolean;
+  /** True for code and tables, which are cut between lines, false for prose, which is cut between sentences. */
+  hasLines: boolean;
 }
 
 /** Sizes count words: those between spaces, and half a word per character of a script without spaces. */
@@ -38,183 +40,56 @@ const CUT_LENGTH = 1000;
 const MAXIMUM_PIECES = 1000;
 const JOINED_LENGTH = 1000;
 const CARD_LENGTH = 64_000;
-const HEADING_LENGTH = 200;
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
-const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
-const ITEM = /^\s*(?:[-*+•|]|\d{1,9}[.)])(?:\s|$)/;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/gu;
 
 /**
- * Cuts a document into chunks of about 120 to 200 words: Markdown at its headings, plain text at its paragraphs, both only between
+ * Cuts a document into chunks of about 120 to 200 words: Markdown at its headings, both kinds only between blocks, and long ones between
  * sentences. Each lesson card is one chunk. The chunks are in order and don't overlap; there are at most about a thousand, and the time is
  * linear in the length, whatever the content is.
  */
 export function chunk(document: Chunkable): ChunkPiece[] {
   const { content } = document;
-  const pieces = sections(new Scanner(document).blocks()).flatMap((section) => pack(content, section));
+  const pieces = sections(partsOf(document)).flatMap((section) => pack(content, section));
   return (pieces.length > MAXIMUM_PIECES ? join(pieces) : pieces)
     .map(({ start, end, heading }) => ({ heading, text: content.slice(start, end).trim() }))
     .filter((piece) => piece.text !== "");
 }
 
-/** Scans the lines of a document once and separates headings, paragraphs, list items, fenced blocks and cards. */
-class Scanner {
-  readonly #content: string;
-  readonly #markdown: boolean;
-  readonly #title: string;
-  readonly #cards: Range[];
-  readonly #found: Block[] = [];
-  readonly #path: { level: number; name: string; line: Range; used: boolean }[] = [];
-  #paragraph: Range | undefined;
-  #section = 0;
-
-  constructor({ title, content, contentType }: Chunkable) {
-    this.#content = content;
-    this.#markdown = contentType === "text/markdown";
-    this.#title = plain(title).toLowerCase();
-    this.#cards = cardRanges(content);
-  }
-
-  blocks(): Block[] {
-    for (let at = 0; at < this.#content.length; ) at = this.#readLine(at);
-    this.#endParagraph();
-    this.#leave(0);
-    return this.#found;
-  }
-
-  /** Reads the construct at `start` and returns the start of the next one. */
-  #readLine(start: number): number {
-    const end = lineEnd(this.#content, start);
-    const line = this.#content.slice(start, end);
-    while (this.#cards[0] && this.#cards[0].start < start) this.#cards.shift();
-    const fence = FENCE.exec(line);
-    if (fence) return this.#readFence({ start, end }, fence[1]!);
-    if (this.#cards[0] && this.#cards[0].start < end) return this.#readCard(start, this.#cards[0]);
-    if (line.trim() === "") this.#endParagraph();
-    else if (!this.#markdown || !this.#readHeading({ start, end }, line))
-      this.#addLine({ start, end }, ITEM.test(line));
-    return end;
-  }
-
-  #readFence(open: Range, marks: string): number {
-    let end = open.end;
-    let closed = false;
-    while (!closed && end < this.#content.length) {
-      const next = lineEnd(this.#content, end);
-      closed = isFenceEnd(this.#content.slice(end, next), marks);
-      end = next;
-    }
-    const hasCard = this.#cards[0] !== undefined && this.#cards[0].start < end;
-    this.#endParagraph();
-    this.#add({ start: open.start, end }, hasCard && closed && end - open.start <= CARD_LENGTH ? "alone" : "whole");
-    return end;
-  }
-
-  #readCard(start: number, card: Range): number {
-    if (card.start > start) this.#addLine({ start, end: card.start }, false);
-    this.#endParagraph();
-    this.#add(card, "alone");
-    return card.end;
-  }
-
-  #readHeading(range: Range, line: string): boolean {
-    const hashes = HEADING.exec(line);
-    if (hashes) this.#enter(hashes[1]!.length, plain(line.slice(hashes[0].length)), afterMarks(range, hashes[0]));
-    else if (this.#paragraph && UNDERLINE.test(line) && this.#isOneLine(this.#paragraph)) {
-      const title = this.#paragraph;
-      this.#paragraph = undefined;
-      this.#enter(line.includes("=") ? 1 : 2, plain(this.#content.slice(title.start, title.end)), title);
-    } else return false;
-    return true;
-  }
-
-  #isOneLine(paragraph: Range): boolean {
-    return !this.#content.slice(paragraph.start, paragraph.end).trim().includes("\n");
-  }
-
-  #enter(level: number, name: string, line: Range): void {
-    this.#endParagraph();
-    this.#leave(level);
-    this.#section++;
-    for (const above of this.#path) above.used = true;
-    this.#path.push({ level, name, line, used: name === "" });
-  }
-
-  /** Closes the sections from `level` inwards. A heading without content becomes the text of its section. */
-  #leave(level: number): void {
-    while ((this.#path.at(-1)?.level ?? -1) >= level) {
-      const { used, line } = this.#path.at(-1)!;
-      if (!used) this.#add(line, "text");
-      this.#path.pop();
-    }
-  }
-
-  #addLine(line: Range, begins: boolean): void {
-    if (begins) this.#endParagraph();
-    this.#paragraph = { start: this.#paragraph?.start ?? line.start, end: line.end };
-  }
-
-  #endParagraph(): void {
-    const paragraph = this.#paragraph;
-    this.#paragraph = undefined;
-    if (paragraph) this.#add(paragraph, "text");
-  }
-
-  #add({ start, end }: Range, kind: Block["kind"]): void {
-    for (const above of this.#path) above.used = true;
-    const names = this.#path
-      .map(({ name }) => name)
-      .filter((name) => name !== "" && name.toLowerCase() !== this.#title);
-    this.#found.push({ start, end, section: this.#section, heading: names.join(" › "), kind });
-  }
+function partsOf({ title, content, contentType }: Chunkable): Part[] {
+  const cards = cardRanges(content);
+  const name = plainText(title).toLowerCase();
+  const isCard = ({ start, end }: Range) =>
+    end - start <= CARD_LENGTH && cards.some((card) => card.start >= start && card.start < end);
+  return markdownBlocks(content, { hasHeadings: contentType === "text/markdown", cards }).map((block) => ({
+    start: block.start,
+    end: block.end,
+    section: block.section,
+    heading: block.headings.filter((heading) => heading.toLowerCase() !== name).join(" › "),
+    isAlone: block.kind === "card" || (block.kind === "code" && isCard(block)),
+    hasLines: block.kind === "code" || block.kind === "table",
+  }));
 }
 
-function plain(heading: string): string {
-  return heading
-    .slice(0, HEADING_LENGTH)
-    .trim()
-    .replace(/(?:^|[ \t])#+$/, "")
-    .replace(/[*_`]/g, "")
-    .trim();
-}
-
-function afterMarks({ start, end }: Range, marks: string): Range {
-  return { start: start + marks.length, end };
-}
-
-function lineEnd(content: string, start: number): number {
-  const end = content.indexOf("\n", start);
-  return end < 0 ? content.length : end + 1;
-}
-
-function isFenceEnd(line: string, marks: string): boolean {
-  const trimmed = line.trim();
-  return trimmed.startsWith(marks) && trimmed === trimmed[0]!.repeat(trimmed.length);
-}
-
-function sections(blocks: Block[]): Block[][] {
-  const found: Block[][] = [];
-  for (const block of blocks) {
+function sections(parts: Part[]): Part[][] {
+  const found: Part[][] = [];
+  for (const part of parts) {
     const last = found.at(-1)?.[0];
-    const same = last && last.section === block.section && last.kind !== "alone" && block.kind !== "alone";
-    if (same) found.at(-1)!.push(block);
-    else found.push([block]);
+    const isSame = last && last.section === part.section && !last.isAlone && !part.isAlone;
+    if (isSame) found.at(-1)!.push(part);
+    else found.push([part]);
   }
   return found;
 }
 
 /** Joins the units of one section into chunks of similar size. */
-function pack(content: string, section: Block[]): Block[] {
-  const units = section
-    .flatMap((block) => cutBlock(content, block))
-    .map((unit) => ({ ...unit, size: size(content, unit) }));
+function pack(content: string, section: Part[]): Part[] {
+  const units = section.flatMap((part) => cut(content, part)).map((unit) => ({ ...unit, size: size(content, unit) }));
   let left = units.reduce((sum, unit) => sum + unit.size, 0);
   let room = 0;
   let most = 0;
-  const pieces: Block[] = [];
+  const pieces: Part[] = [];
   for (const unit of units) {
     if (pieces.length === 0 || room < unit.size / 2 || most < unit.size) {
       pieces.push({ ...section[0]!, start: unit.start });
@@ -229,14 +104,14 @@ function pack(content: string, section: Block[]): Block[] {
   return pieces;
 }
 
-function cutBlock(content: string, block: Block): Range[] {
-  if (block.kind === "alone") return [block];
-  const whole = size(content, block);
-  if (whole <= (block.kind === "whole" ? PIECE_SIZE : SMALL_PARAGRAPH) && fits(block)) return [block];
-  const text = content.slice(block.start, block.end);
-  const ranges = block.kind === "whole" ? lines(text) : sentenceRanges(text);
+function cut(content: string, part: Part): Range[] {
+  if (part.isAlone) return [part];
+  const limit = part.hasLines ? PIECE_SIZE : SMALL_PARAGRAPH;
+  if (size(content, part) <= limit && fits(part)) return [part];
+  const text = content.slice(part.start, part.end);
+  const ranges = part.hasLines ? lines(text) : sentenceRanges(text);
   return ranges
-    .map(({ start, end }) => ({ start: block.start + start, end: block.start + end }))
+    .map(({ start, end }) => ({ start: part.start + start, end: part.start + end }))
     .flatMap((range) => (fits(range) && size(content, range) <= SENTENCE_SIZE ? [range] : cutAnywhere(content, range)));
 }
 
@@ -245,9 +120,7 @@ function fits(range: Range): boolean {
 }
 
 function lines(text: string): Range[] {
-  const found: Range[] = [];
-  for (let start = 0; start < text.length; start = found.at(-1)!.end) found.push({ start, end: lineEnd(text, start) });
-  return found;
+  return Array.from(text.matchAll(/.*\n|.+$/g), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
 }
 
 function cutAnywhere(content: string, { start, end }: Range): Range[] {
@@ -272,11 +145,11 @@ function size(content: string, { start, end }: Range): number {
   return Math.max(words, text.length / LETTERS_A_WORD);
 }
 
-function join(pieces: Block[]): Block[] {
-  const joined: Block[] = [];
+function join(pieces: Part[]): Part[] {
+  const joined: Part[] = [];
   for (const piece of pieces) {
     const last = joined.at(-1);
-    const full = !last || last.kind === "alone" || piece.kind === "alone" || last.end - last.start >= JOINED_LENGTH;
+    const full = !last || last.isAlone || piece.isAlone || last.end - last.start >= JOINED_LENGTH;
     if (full) joined.push({ ...piece });
     else last.end = piece.end;
   }

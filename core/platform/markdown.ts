@@ -1,0 +1,161 @@
+import { clip, oneLine } from "./characters.ts";
+import { Outline } from "./outline.ts";
+import type { Range } from "./sentences.ts";
+
+/** A part of a document with its marks; a rule is a line without words, a card a part that the caller names. */
+export interface MarkdownBlock extends Range {
+  kind: "text" | "item" | "table" | "code" | "rule" | "card";
+  /** Headings above it, from the outermost. */
+  headings: readonly string[];
+  /** Number of its section: the consecutive blocks under one heading. */
+  section: number;
+}
+
+interface Options {
+  /** False for plain text, which has no headings. */
+  hasHeadings?: boolean;
+  /** Ranges that are blocks of their own, in order. */
+  cards?: readonly Range[];
+}
+
+interface Heading extends Range {
+  name: string;
+}
+
+/** A line of at least this length without a full stop continues on the next line. */
+const WRAPPED_LENGTH = 48;
+const MAX_HEADING_LENGTH = 200;
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
+const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
+const ITEM = /^[ \t]*(?:[-*+•–‣▪◦·][ \t]+|\d{1,3}[.)][ \t]+(?=\D))/;
+const MARKS = new RegExp(`${ITEM.source}|^ {0,3}>[ \\t]?|^[ \\t]*`);
+const ROW = /^[ \t]*\|.*\|[ \t]*$/;
+const RULE = /^[\s|:=_*+-]+$/;
+const STOP = /[.!?:;…。！？]["'”’»)\]]*$/;
+
+/**
+ * The blocks of a document in order, plain text or Markdown. They leave out headings and white space only. Wrapped lines are one
+ * block, other lines a block each. Linear in the length.
+ */
+export function markdownBlocks(content: string, options: Options = {}): MarkdownBlock[] {
+  return new Reader(content, options).read();
+}
+
+/** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. */
+export function plainText(markdown: string): string {
+  return oneLine(markdown.replace(/!?\[([^\][]*)\]\([^)]*\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""));
+}
+
+/** The length of the marks of an item, a quotation or an indentation. */
+export function marksLength(line: string): number {
+  return MARKS.exec(line)![0].length;
+}
+
+/** True for a line without words, such as the one between the header of a table and its rows. */
+export function isRule(line: string): boolean {
+  return RULE.test(line);
+}
+
+class Reader {
+  readonly #content: string;
+  readonly #hasHeadings: boolean;
+  readonly #cards: Range[];
+  readonly #blocks: MarkdownBlock[] = [];
+  readonly #outline = new Outline<Heading>((heading) => this.#add("text", heading));
+  /** The block that the next line may continue, and the line before. */
+  #open: MarkdownBlock | undefined;
+  #before = "";
+
+  constructor(content: string, { hasHeadings = true, cards = [] }: Options) {
+    this.#content = content;
+    this.#hasHeadings = hasHeadings;
+    this.#cards = [...cards];
+  }
+
+  read(): MarkdownBlock[] {
+    for (let at = 0; at < this.#content.length; ) at = this.#readAt(at);
+    this.#outline.leave(0);
+    return this.#blocks;
+  }
+
+  /** Reads the construct at `start` and returns the start of the next one. */
+  #readAt(start: number): number {
+    const end = lineEnd(this.#content, start);
+    const line = this.#content.slice(start, end).trimEnd();
+    while (this.#cards[0] && this.#cards[0].start < start) this.#cards.shift();
+    const [card] = this.#cards;
+    const fence = FENCE.exec(line)?.[1];
+    if (fence) return this.#readFence({ start, end }, fence);
+    if (card && card.start < end) return this.#readCard(start, card);
+    if (line === "") this.#open = undefined;
+    else if (!this.#hasHeadings || !this.#readHeading({ start, end }, line)) this.#readLine({ start, end }, line);
+    this.#before = line;
+    return end;
+  }
+
+  #readFence(opening: Range, marks: string): number {
+    let end = opening.end;
+    for (let isOpen = true; isOpen && end < this.#content.length; ) {
+      const next = lineEnd(this.#content, end);
+      isOpen = !isFenceEnd(this.#content.slice(end, next).trim(), marks);
+      end = next;
+    }
+    this.#add("code", { start: opening.start, end });
+    return end;
+  }
+
+  #readCard(start: number, card: Range): number {
+    if (card.start > start) this.#add("text", { start, end: card.start });
+    this.#add("card", card);
+    return card.end;
+  }
+
+  #readHeading({ start, end }: Range, line: string): boolean {
+    const [marks = "", hashes = ""] = HEADING.exec(line) ?? [];
+    const isTitle = UNDERLINE.test(line) && this.#open?.kind === "text" && this.#isOneLine(this.#open);
+    if (marks) this.#enter(hashes.length, { start: start + marks.length, end });
+    else if (isTitle) this.#enter(line.includes("=") ? 1 : 2, this.#blocks.pop()!);
+    return marks !== "" || isTitle;
+  }
+
+  #isOneLine({ start, end }: Range): boolean {
+    return !this.#content.slice(start, end).trim().includes("\n");
+  }
+
+  #enter(level: number, { start, end }: Range): void {
+    this.#open = undefined;
+    const text = this.#content.slice(start, end).replace(/(?:^|[ \t])#+\s*$/, "");
+    this.#outline.enter(level, { name: clip(plainText(text), MAX_HEADING_LENGTH), start, end: start + text.length });
+  }
+
+  #readLine(range: Range, line: string): void {
+    const kind = ROW.test(line) ? "table" : isRule(line) ? "rule" : ITEM.test(line) ? "item" : "text";
+    if (this.#open && this.#continues(this.#open, line, kind)) this.#open.end = range.end;
+    else this.#open = this.#add(kind, range);
+  }
+
+  #continues({ kind: open }: MarkdownBlock, line: string, kind: MarkdownBlock["kind"]): boolean {
+    if (kind === "table" && open === "table") return true;
+    if (kind !== "text" || open === "table" || open === "rule") return false;
+    if (open === "item") return /^(?: {2}|\t)/.test(line);
+    return this.#before.length >= WRAPPED_LENGTH && !STOP.test(this.#before);
+  }
+
+  #add(kind: MarkdownBlock["kind"], { start, end }: Range): MarkdownBlock {
+    this.#open = undefined;
+    const block = { kind, start, end, headings: this.#outline.use(), section: this.#outline.section };
+    this.#blocks.push(block);
+    return block;
+  }
+}
+
+function lineEnd(content: string, start: number): number {
+  const end = content.indexOf("\n", start);
+  return end < 0 ? content.length : end + 1;
+}
+
+function isFenceEnd(line: string, marks: string): boolean {
+  return line.startsWith(marks) && line === line[0]!.repeat(line.length);
+}

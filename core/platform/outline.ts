@@ -1,0 +1,34 @@
+/** The headings above the place that a reader of a text has reached, and the sections that they begin. */
+export class Outline<Heading extends { name: string }> {
+  /** The number of the current section. */
+  section = 0;
+  readonly #path: { level: number; heading: Heading; isUsed: boolean }[] = [];
+  readonly #addBare: (heading: Heading) => void;
+
+  /** `addBare` takes each heading with nothing below it, which is itself the text of its section. */
+  constructor(addBare: (heading: Heading) => void) {
+    this.#addBare = addBare;
+  }
+
+  /** Begins the section of a heading; without a name, of the same headings as before. */
+  enter(level: number, heading: Heading): void {
+    this.leave(level);
+    this.section++;
+    if (heading.name !== "") this.#path.push({ level, heading, isUsed: false });
+  }
+
+  /** Ends the sections from `level` inwards. */
+  leave(level: number): void {
+    while ((this.#path.at(-1)?.level ?? -1) >= level) {
+      const { heading, isUsed } = this.#path.pop()!;
+      this.section++;
+      if (!isUsed) this.#addBare(heading);
+    }
+  }
+
+  /** The names of the headings above a text, from the outermost. */
+  use(): string[] {
+    for (const above of this.#path) above.isUsed = true;
+    return this.#path.map(({ heading }) => heading.name);
+  }
+}
