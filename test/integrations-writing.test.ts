@@ -148,6 +148,21 @@ t.test("an event that its owner changed or deleted is restored to the booking", 
   t.match(await desk.written(/SEQUENCE:9/), "DTSTART:20261008T110000Z", "a later state stays");
 });
 
+t.test("what an owner adds to a booking's event stays with it when it moves", { skip }, async (t) => {
+  const desk = await open(t);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const before = await desk.written(/SEQUENCE:0/);
+  const [address = ""] = [...(await desk.server.events(desk.calendar)).keys()];
+  const alarm = ["BEGIN:VALARM", "ACTION:DISPLAY", "DESCRIPTION:Soon", "TRIGGER:-PT10M", "END:VALARM"].join("\r\n");
+  const text = before.replace("END:VEVENT", `CATEGORIES:Work\r\nCOLOR:red\r\n${alarm}\r\nEND:VEVENT`);
+  await (await desk.server.dav("PUT", address, text, { "content-type": "text/calendar" })).text();
+  await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
+  const moved = await desk.written(/DTSTART:20261007T110000Z/);
+  for (const line of ["CATEGORIES:Work", "COLOR:red", "TRIGGER:-PT10M", "DTEND:20261007T113000Z", "SEQUENCE:1"])
+    t.match(moved, line);
+  t.notMatch(moved, /20261006/, "nothing of the old time is left");
+});
+
 t.test("an event that its owner's program made of the invitation becomes that of the booking", { skip }, async (t) => {
   const desk = await open(t, []);
   const bookingUid = await desk.booked("2026-10-06T10:00:00Z");

@@ -89,7 +89,7 @@ t.test("a calendar file contains the booking, and another library reads the same
     start: booking.start,
     end: booking.end,
     organizer: "mailto:calendar@acme.example",
-    people: ["MAILTO:ada@example.com ACCEPTED", "MAILTO:guest@example.com NEEDS-ACTION"],
+    people: ["mailto:ada@example.com ACCEPTED", "mailto:guest@example.com NEEDS-ACTION"],
   });
   t.match(file({ status: "PENDING" }), { method: "REQUEST", status: "TENTATIVE" });
   t.match(file({ sequence: 2 }), { method: "REQUEST", sequence: 2, uid: "uid1@service.test" });
@@ -544,9 +544,9 @@ t.test(
     const owners = mails.get("user_acme@example.com");
     t.equal(described(owners), description);
     t.match(read(owners ?? "").people, [
-      "MAILTO:user_acme@example.com ACCEPTED",
-      "MAILTO:ada@example.com ACCEPTED",
-      "MAILTO:guest@example.com NEEDS-ACTION",
+      "mailto:user_acme@example.com ACCEPTED",
+      "mailto:ada@example.com ACCEPTED",
+      "mailto:guest@example.com NEEDS-ACTION",
     ]);
     t.match(owners, /ATTENDEE;[^:]*CN="?Café Ada"?/);
     t.notMatch(read(visitors ?? "").people.join(), /user_acme/);

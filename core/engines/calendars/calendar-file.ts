@@ -1,15 +1,7 @@
-import { Temporal } from "@js-temporal/polyfill";
-import ical, {
-  type ICalAttendeeData,
-  ICalAttendeeRole,
-  ICalAttendeeStatus,
-  type ICalCalendar,
-  ICalCalendarMethod,
-  type ICalEvent,
-  ICalEventStatus,
-} from "ical-generator";
+import ICAL from "ical.js";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { day, storedZone, type Zone, zoneOver } from "../../platform/zones.ts";
+import { type Component, componentsOf, type Property, parseObject } from "./jcal.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
 
 /** The organizer, and the host that makes UIDs globally unique. */
@@ -37,7 +29,6 @@ export interface CalendarFile {
   text: string;
 }
 
-const prodId = { company: "Handle Platform", product: "Scheduling" };
 /** Ms around a booking for which the file includes the zone's rules. */
 const RULES_MARGIN_MS = 400 * day;
 
@@ -48,116 +39,131 @@ const RULES_MARGIN_MS = 400 * day;
 export function calendarFile(booking: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
   const method = isOver ? "CANCEL" : "REQUEST";
-  const calendar = ical({ prodId, method: ICalCalendarMethod[method] });
-  const zone = addZone(calendar, { ...booking, timeZone: storedZone(booking.timeZone) });
   const { meetingUrl, location } = booking;
-  const content = {
+  const event = {
     ...booking,
     uid: `${notes.uid ?? booking.bookingUid}@${organizer.host}`,
     sequence: booking.sequence + (isOver ? 1 : 0),
     description: notes.description ?? "",
     location: meetingUrl ?? (location?.label || null),
+    timeZone: storedZone(booking.timeZone),
   };
-  const event = addEvent(calendar, content, { zone, status: statusOf(booking) });
-  event.organizer({ name: plain(organizer.name), email: organizer.email });
+  const status = isOver ? "CANCELLED" : booking.status === "ACCEPTED" ? "CONFIRMED" : "TENTATIVE";
   const accepted = [...(notes.owner ? [notes.owner] : []), booking.attendee];
-  for (const person of accepted) event.createAttendee(attendeeOf(person, true));
-  for (const guest of booking.guests) event.createAttendee(attendeeOf(guest, false));
-  return { method, text: calendar.toString() };
+  const people: Property[] = [
+    ["organizer", { cn: plain(organizer.name) }, "cal-address", `mailto:${organizer.email}`],
+    ...accepted.map((person) => attendee(person, true)),
+    ...booking.guests.map((person) => attendee(person, false)),
+  ];
+  const components = [...zonesOf(event), component(event, status, people)];
+  return { method, text: calendarText([text("method", method)], components) };
 }
 
 /**
  * An event as a calendar object (RFC 4791, section 4.1), without a method. It deliberately has no organizer and no attendees, since many
- * servers would mail them (RFC 6638); the description names them.
+ * servers would mail them (RFC 6638); the description names them. What the owner added to its last state (alarms, categories) stays.
  */
-export function calendarObject(event: CalendarEvent): string {
-  const calendar = ical({ prodId });
-  addEvent(calendar, event, { zone: addZone(calendar, event), status: ICalEventStatus.CONFIRMED });
-  return calendar.toString();
+export function calendarObject(event: CalendarEvent, last?: string): string {
+  const [, own] = component(event, "CONFIRMED");
+  const [existing] = last === undefined ? [] : componentsOf(parseObject(last), "vevent");
+  const [, properties = [], alarms = []] = existing ?? [];
+  const added = properties.filter(([name]) => !OWN_PROPERTIES.includes(name));
+  return calendarText([], [...zonesOf(event), ["vevent", [...own, ...added], alarms]]);
 }
 
 /** Many events as one calendar feed, with times in UTC. Tentative events await a confirmation. */
 export function calendarOf(name: string, entries: { event: CalendarEvent; isTentative: boolean }[]): string {
-  const calendar = ical({ name, prodId, ttl: 900 });
-  for (const { event, isTentative } of entries) {
-    const status = isTentative ? ICalEventStatus.TENTATIVE : ICalEventStatus.CONFIRMED;
-    addEvent(calendar, event, { zone: "UTC", status });
-  }
-  return calendar.toString();
+  const refresh: Property[] = [
+    ["refresh-interval", {}, "duration", "PT15M"],
+    ["x-published-ttl", {}, "unknown", "PT15M"],
+  ];
+  const components = entries.map(({ event, isTentative }) =>
+    component({ ...event, timeZone: "UTC" }, isTentative ? "TENTATIVE" : "CONFIRMED"),
+  );
+  return calendarText([text("name", name), text("x-wr-calname", name), ...refresh], components);
 }
 
-type EventContent = Pick<
-  CalendarEvent,
-  "uid" | "sequence" | "start" | "end" | "updatedAt" | "title" | "description" | "location"
->;
-
-function addEvent(
-  calendar: ICalCalendar,
-  event: EventContent,
-  { zone, status }: { zone: string; status: ICalEventStatus },
-): ICalEvent {
-  const at = (instant: string) => Temporal.Instant.from(instant).toZonedDateTimeISO(zone);
-  return calendar.createEvent({
-    id: event.uid,
-    sequence: event.sequence,
-    start: at(event.start),
-    end: at(event.end),
-    timezone: zone === "UTC" ? null : zone,
-    stamp: new Date(event.updatedAt),
-    summary: event.title,
-    status,
-    ...(event.description ? { description: event.description } : {}),
-    ...(event.location === null ? {} : { location: event.location }),
-    // "Room: 5" is a URL too, to the parser.
-    ...(/^https?:\S+$/i.test(event.location ?? "") ? { url: event.location as string } : {}),
-  });
+function calendarText(properties: Property[], components: Component[]): string {
+  const own = [text("version", "2.0"), text("prodid", "-//Handle Platform//Scheduling//EN")];
+  return `${ICAL.stringify(["vcalendar", [...own, ...properties], components])}\r\n`;
 }
 
-/** Adds the rules of an event's zone, and returns its name; UTC has no rules. */
-function addZone(calendar: ICalCalendar, { timeZone, start }: { timeZone: string; start: string }): string {
-  if (/^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone)) return "UTC";
-  // With a name, the library would write the stamp in that zone, although it must be UTC, and would write the name after the components.
-  calendar.timezone({ name: "", generator: (name) => zoneRules(name, Date.parse(start)) });
-  return timeZone;
+type EventContent = Omit<CalendarEvent, "bookingUid" | "meeting">;
+
+/** The properties of `component`, and those that would change its times. */
+const OWN_PROPERTIES = [
+  ...["uid", "sequence", "dtstamp", "dtstart", "dtend", "summary", "status", "description", "location", "url"],
+  ...["duration", "rrule", "rdate", "exdate", "recurrence-id"],
+];
+
+function component(event: EventContent, status: string, people: Property[] = []): Component {
+  const { description, location } = event;
+  const properties: Property[] = [
+    text("uid", event.uid),
+    ["sequence", {}, "integer", event.sequence],
+    timeOf("dtstamp", event.updatedAt, "UTC"),
+    timeOf("dtstart", event.start, event.timeZone),
+    timeOf("dtend", event.end, event.timeZone),
+    text("summary", event.title),
+    text("status", status),
+    ...(description ? [text("description", description)] : []),
+    ...(location === null ? [] : [text("location", location)]),
+  ];
+  // "Room: 5" is a URL too, to the parser.
+  if (/^https?:\S+$/i.test(location ?? "")) properties.push(["url", {}, "uri", location]);
+  return ["vevent", [...properties, ...people], []];
 }
 
-function attendeeOf(
-  { email, name }: { email: string; name?: string | undefined },
-  hasAccepted: boolean,
-): ICalAttendeeData {
-  const status = hasAccepted ? ICalAttendeeStatus.ACCEPTED : ICalAttendeeStatus.NEEDSACTION;
-  return { email, ...(name ? { name: plain(name) } : {}), role: ICalAttendeeRole.REQ, status, rsvp: !hasAccepted };
+function text(name: string, value: string): Property {
+  return [name, {}, "text", value.replace(/\r\n?/g, "\n")];
 }
 
-function statusOf({ status }: Booking): ICalEventStatus {
-  if (status === "ACCEPTED") return ICalEventStatus.CONFIRMED;
-  return status === "CANCELLED" || status === "REJECTED" ? ICalEventStatus.CANCELLED : ICalEventStatus.TENTATIVE;
+function timeOf(name: string, instant: string, timeZone: string): Property {
+  const ms = Date.parse(instant);
+  if (isUtc(timeZone)) return [name, {}, "date-time", `${localTime(ms)}Z`];
+  return [name, { tzid: timeZone }, "date-time", localTime(ms + zoneOver(timeZone, ms, ms).offsetAt(ms))];
 }
 
-/** Parameter values must not contain quotes (RFC 5545, section 3.2). */
-function plain(text: string): string {
-  return text.replace(/["\\]/g, "'");
+function attendee({ email, name }: { email: string; name?: string | undefined }, hasAccepted: boolean): Property {
+  const partstat = hasAccepted ? "ACCEPTED" : "NEEDS-ACTION";
+  const parameters = { role: "REQ-PARTICIPANT", partstat, rsvp: hasAccepted ? "FALSE" : "TRUE" };
+  return ["attendee", { ...parameters, ...(name ? { cn: plain(name) } : {}) }, "cal-address", `mailto:${email}`];
 }
 
-/** The VTIMEZONE of a zone around an instant, with one component per change of the offset. */
-function zoneRules(name: string, instant: number): string {
-  const [from, to] = [instant - RULES_MARGIN_MS, instant + RULES_MARGIN_MS];
-  const zone = zoneOver(name, from, to);
+/** Many programs know neither quotes nor line breaks in parameters (RFC 6868). */
+function plain(value: string): string {
+  return value.replace(/["\\]/g, "'").replace(/\s+/g, " ");
+}
+
+function isUtc(timeZone: string): boolean {
+  return /^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone);
+}
+
+/** The rules of an event's zone around the event, with one component per change of the offset; none for UTC, which has no rules. */
+function zonesOf({ timeZone, start }: EventContent): Component[] {
+  if (isUtc(timeZone)) return [];
+  const [from, to] = [Date.parse(start) - RULES_MARGIN_MS, Date.parse(start) + RULES_MARGIN_MS];
+  const zone = zoneOver(timeZone, from, to);
   const rules = [observance(zone, from)];
   for (let at = zone.changeAfter(from); at < to; at = zone.changeAfter(at)) rules.push(observance(zone, at));
-  return ["BEGIN:VTIMEZONE", `TZID:${name}`, ...rules.flat(), "END:VTIMEZONE"].join("\r\n");
+  return [["vtimezone", [text("tzid", timeZone)], rules]];
 }
 
-function observance(zone: Zone, at: number): string[] {
+function observance(zone: Zone, at: number): Component {
   const [before, after] = [zone.offsetAt(at - 1), zone.offsetAt(at)];
-  const kind = after > before ? "DAYLIGHT" : "STANDARD";
-  const local = new Date(at + before).toISOString().replace(/[-:]|\.\d+Z$/g, "");
-  const offsets = [`TZOFFSETFROM:${offsetText(before)}`, `TZOFFSETTO:${offsetText(after)}`];
-  return [`BEGIN:${kind}`, `DTSTART:${local}`, ...offsets, `END:${kind}`];
+  const properties: Property[] = [
+    ["dtstart", {}, "date-time", localTime(at + before)],
+    ["tzoffsetfrom", {}, "utc-offset", offsetText(before)],
+    ["tzoffsetto", {}, "utc-offset", offsetText(after)],
+  ];
+  return [after > before ? "daylight" : "standard", properties, []];
+}
+
+/** Ms of local time as jCal writes it. */
+function localTime(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19);
 }
 
 function offsetText(offset: number): string {
-  const minutes = Math.abs(offset) / 60_000;
-  const digits = [Math.floor(minutes / 60), Math.floor(minutes % 60)].map((part) => String(part).padStart(2, "0"));
-  return `${offset < 0 ? "-" : "+"}${digits.join("")}`;
+  return `${offset < 0 ? "-" : "+"}${localTime(Math.abs(offset)).slice(11, 16)}`;
 }

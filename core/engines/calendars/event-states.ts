@@ -23,10 +23,10 @@ interface EventKeeper<S> {
 export async function bringTo<S>(sequence: number, assumed: S | undefined, keeper: EventKeeper<S>): Promise<S> {
   let state = assumed;
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
+    if (state !== undefined && keeper.sequenceOf(state) > sequence) return state;
     const written = await keeper.write(state);
     if (written !== undefined) return written;
     state = await keeper.read();
-    if (state !== undefined && keeper.sequenceOf(state) > sequence) return state;
   }
   throw new Error("The event changes too often.");
 }

@@ -7,7 +7,7 @@ import { bringTo } from "../event-states.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { readCaldavBusy } from "./caldav-busy.ts";
-import type { CalendarEvent, Provider, ProviderCalendar, ProviderCalendars } from "./provider.ts";
+import type { Provider, ProviderCalendar, ProviderCalendars } from "./provider.ts";
 import { type CaldavLogin, CalendarServer, eventQuery, mustSucceed, openServer, within } from "./webdav.ts";
 
 /** Any CalDAV server (RFC 4791). */
@@ -25,21 +25,25 @@ const calendars: ProviderCalendars = {
   busy: readCaldavBusy,
 
   /**
-   * Creates the event under a fixed name, so that it is created once; an update applies only to the state that was read. If the owner's
-   * program has already imported the invitation under another name, that object is updated.
+   * Creates the event under a fixed name, so that it is created once; a change applies only to the state that was read. If the owner's
+   * program has already imported the invitation under another name, that object is replaced: its organizer and attendees would be mailed.
    */
   async put(runtime, account, { calendarId, event, earlier }) {
     const { server } = openServer(runtime, account);
     const { credentialId } = account.credential;
     let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
-    const { etag } = await bringTo<ObjectState>(event.sequence, earlier && { etag: earlier.etag, sequence: -1 }, {
-      write: (assumed) => putObject(server, eventId, { event, etag: assumed?.etag ?? null }),
-      async read() {
-        const there = await readEvent(server, eventId);
-        if (there === undefined) eventId = (await findEvent(server, calendarId, event.uid)) ?? eventId;
-        return there;
+    const read = async (): Promise<ObjectState | undefined> => {
+      const there = await readObject(server, eventId);
+      if (there === undefined) eventId = (await findEvent(server, calendarId, event.uid)) ?? eventId;
+      return there;
+    };
+    const { etag } = await bringTo(event.sequence, earlier && (await read()), {
+      write(there) {
+        const object = calendarObject(event, earlier && there?.object);
+        return putObject(server, eventId, { etag: there?.etag ?? null, object });
       },
-      sequenceOf: ({ sequence }) => sequence,
+      read,
+      sequenceOf: ({ object }) => Number(/^SEQUENCE:(\d+)/m.exec(object)?.[1] ?? 0),
     });
     return { credentialId, calendarId, eventId, etag, meetingUrl: null };
   },
@@ -88,10 +92,10 @@ async function principalOf(server: CalendarServer, serverUrl: string): Promise<s
   throw errorForStatus(statuses[0] as number);
 }
 
-/** The state of a calendar object: its etag, if the server has any, and the sequence of its event. */
+/** The state of a calendar object, with its etag if the server has any. */
 interface ObjectState {
   etag: string | null;
-  sequence: number;
+  object: string;
 }
 
 /** Another state exists, or another object has the same UID (RFC 4791, section 5.3.2.1). */
@@ -113,27 +117,26 @@ async function findEvent(server: CalendarServer, calendarId: string, uid: string
   return found && within(calendarId, found.href);
 }
 
-/** Without an etag the event must not exist yet. Undefined if another state exists. */
+/** Without an etag the object must not exist yet. Undefined if another state exists. */
 async function putObject(
   server: CalendarServer,
   eventId: string,
-  { event, etag }: { event: CalendarEvent; etag: string | null },
+  { etag, object }: ObjectState,
 ): Promise<ObjectState | undefined> {
   const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
   const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
-  const answer = await server.send({ address: eventId, method: "PUT", headers, body: calendarObject(event) });
+  const answer = await server.send({ address: eventId, method: "PUT", headers, body: object });
   if (isConflict(answer)) return undefined;
   mustSucceed(answer);
-  return { etag: etagOf(answer), sequence: event.sequence };
+  return { etag: etagOf(answer), object };
 }
 
-/** State of an existing event; undefined if there is none. */
-async function readEvent(server: CalendarServer, eventId: string): Promise<ObjectState | undefined> {
+/** An existing object; undefined if there is none. */
+async function readObject(server: CalendarServer, eventId: string): Promise<ObjectState | undefined> {
   const answer = await server.send({ address: eventId, method: "GET" });
   if (isGone(answer)) return undefined;
   mustSucceed(answer);
-  const sequence = /^SEQUENCE:(\d+)/m.exec(answer.body.toString("utf8"))?.[1];
-  return { etag: etagOf(answer), sequence: Number(sequence ?? 0) };
+  return { etag: etagOf(answer), object: answer.body.toString("utf8") };
 }
 
 /** The calendar of a response, by its URL; none for other resources, and for calendars of tasks. */
