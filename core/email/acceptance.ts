@@ -85,15 +85,16 @@ const OWNER_TTL_SECONDS = 7_776_000;
 export async function acceptMessage(runtime: Runtime, request: MailRequest): Promise<{ message: Message }> {
   const { handle, senderId, to, templateId = "" } = request;
   mustBeRecipients(to);
-  const [known, rights, template] = await Promise.all([
-    earlierResponse(runtime, request),
+  const [rights, template] = await Promise.all([
     sendingRights(runtime, { handle, senderId }),
     request.content ? undefined : templateState(runtime, { handle, templateId }),
   ]);
-  if (known) return known;
-  const { content, denied } = await contentOrDenial(runtime, request, { rights, template });
+  const { content, fault } = await contentOrFault(runtime, request, { rights, template });
+  // A repeated request gets its first answer, even if it would be refused now.
+  if (fault && request.origin === "api" && request.idempotency === undefined) throw fault;
+  const denied = request.denied ?? fault?.code;
   const message = messageOf(runtime, request, { rights, template: denied === undefined ? template : undefined });
-  return write(runtime, request, { message, content, denied });
+  return write(runtime, request, { message, content, denied, fault });
 }
 
 /** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */
@@ -121,49 +122,23 @@ function mustBeRecipients(to: readonly string[]): void {
   if (length === 0 || length > MAX_RECIPIENTS) throw invalid("/to", `must contain 1 to ${MAX_RECIPIENTS} addresses`);
 }
 
-/** The response of an earlier request with the same key, of a client or of the service itself. */
-async function earlierResponse(
-  { redis }: Runtime,
-  { handle, idempotency, key }: MailRequest,
-): Promise<{ message: Message } | undefined> {
-  if (idempotency !== undefined) {
-    const stored = await redis.get(keys.idempotent(handle, "messages", keyDigest(idempotency.key)));
-    return stored === null ? undefined : replay(stored, idempotency.digest);
-  }
-  const messageId = key === undefined ? null : await redis.get(keys.emailOnce(handle, keyDigest(key)));
-  return messageId === null ? undefined : messageOfKey(redis, handle, messageId);
-}
-
-function replay(stored: string, digest: string): { message: Message } {
-  const { body, answer } = JSON.parse(stored) as { body: string; answer: { message: Message } };
-  if (body !== digest) throw new Fail("idempotency_conflict");
-  return withOutcome(answer, "replayed");
-}
-
-/** The message of a once-only key; `message_not_found` after 90 days or an erasure, when the message is gone but the key is not. */
-async function messageOfKey(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
-  const message = await findMessage(redis, handle, messageId);
-  if (message === undefined) throw new Fail("message_not_found");
-  return withOutcome({ message }, "replayed");
-}
-
 interface SendingState {
   rights: SendingRights;
   template: TemplateState | undefined;
 }
 
-/** The source of the content, or the code of the denial; throws the denial of an `api` mail. */
-async function contentOrDenial(
+/** The source of the content, or why the mail may not be sent. */
+async function contentOrFault(
   runtime: Runtime,
   request: MailRequest,
   state: SendingState,
-): Promise<{ content: object; denied?: string }> {
-  if (request.denied !== undefined) return { content: {}, denied: request.denied };
+): Promise<{ content: object; fault?: Fail }> {
+  if (request.denied !== undefined) return { content: {} };
   try {
     return { content: await contentOf(runtime, request, state) };
   } catch (error) {
-    if (request.origin === "api" || !(error instanceof Fail) || !error.permanent) throw error;
-    return { content: {}, denied: error.code };
+    if (!(error instanceof Fail) || !error.permanent) throw error;
+    return { content: {}, fault: error };
   }
 }
 
@@ -227,6 +202,7 @@ interface ReadyMessage {
   message: StoredMessage;
   content: object;
   denied: string | undefined;
+  fault: Fail | undefined;
 }
 
 /**
@@ -245,7 +221,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage
   });
   if (reply[0] !== "accepted") {
     await redis.del(keys.messageOwner(messageId));
-    return otherwise(runtime, request, reply);
+    return otherwise(runtime, request, { reply, fault: ready.fault });
   }
   if (!ready.denied)
     scheduleHandle(redis, handle, ranks[purpose]).catch((error: Error) =>
@@ -301,12 +277,26 @@ function inputOf(
 async function otherwise(
   runtime: Runtime,
   request: MailRequest,
-  [kind, ...rest]: string[],
+  { reply: [kind, ...rest], fault }: { reply: string[]; fault: Fail | undefined },
 ): Promise<{ message: Message }> {
-  if (kind === "repeated") return replay(rest[0] as string, request.idempotency?.digest ?? "");
+  if (kind === "repeated") return replay(request, rest[0] as string);
   if (kind === "once") return messageOfKey(runtime.redis, request.handle, rest[0] as string);
+  if (kind === "denied") throw fault;
   if (kind === "closed") throw closed();
   throw kind === "suppressed" ? suppressed(request, rest.map(Number)) : overQuota(runtime);
+}
+
+function replay({ idempotency }: MailRequest, stored: string): { message: Message } {
+  const { body, answer } = JSON.parse(stored) as { body: string; answer: { message: Message } };
+  if (body !== idempotency?.digest) throw new Fail("idempotency_conflict");
+  return withOutcome(answer, "replayed");
+}
+
+/** The message of a once-only key; `message_not_found` after 90 days or an erasure, when the message is gone but the key is not. */
+async function messageOfKey(redis: Runtime["redis"], handle: string, messageId: string): Promise<{ message: Message }> {
+  const message = await findMessage(redis, handle, messageId);
+  if (message === undefined) throw new Fail("message_not_found");
+  return withOutcome({ message }, "replayed");
 }
 
 function closed(cause?: unknown): Fail {

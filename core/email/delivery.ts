@@ -20,7 +20,7 @@ import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
 import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { isSuppressed } from "./suppressions.ts";
+import { findSuppression } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVariable } from "./templates.ts";
 import { ranks, scheduleHandle } from "./turns.ts";
 
@@ -52,10 +52,7 @@ export interface StoredContent {
 }
 
 /** How an attempt ended. `serverFailed` if the mail server may be unusable for everybody. */
-type Settlement = Pick<Move, "reason" | "smtpCode" | "due" | "attemptBack" | "suppression" | "caused"> & {
-  to: MessageStatus;
-  serverFailed?: boolean;
-};
+type Settlement = Omit<Move, "from" | "type"> & { to: MessageStatus; serverFailed?: boolean };
 
 /**
  * One attempt at a delivery: checks again whether it may be sent, composes and signs the mail, hands it to the server, and records the
@@ -95,7 +92,7 @@ async function denial(
   if (!rights.active) return "handle_inactive";
   const code = refusal(rights, message.purpose);
   if (code !== undefined) return code;
-  if (await isSuppressed(runtime, handle, recipient)) return "email_recipient_suppressed";
+  if (await findSuppression(runtime, handle, recipient)) return "email_recipient_suppressed";
   return quotaBefore + n + 1 > runtime.env.EMAIL_QUOTA_PER_DAY ? "email_quota_exceeded" : undefined;
 }
 
@@ -174,9 +171,9 @@ function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFail
     const bounced = verdict.hard ? returned(runtime, "email.bounced", { ...mail, source: "HARD_BOUNCE" }) : {};
     return { to: "FAILED", reason, smtpCode, ...bounced };
   }
-  const attemptBack = verdict.wait === undefined;
+  const givesBack = verdict.wait === undefined;
   const due = realTimeIn(runtime, verdict.wait ?? 0);
-  return { to: "DEFERRED", reason, smtpCode, due, attemptBack, serverFailed: kind === "provider" };
+  return { to: "DEFERRED", reason, smtpCode, due, givesBack, serverFailed: kind === "provider" };
 }
 
 /** Real ms between two attempts to record an outcome without Redis, and their number. */
@@ -190,12 +187,11 @@ const MAX_ATTEMPTS = 60;
 async function recordOutcome(
   runtime: Runtime,
   taken: LeasedDelivery,
-  settlement: Omit<Settlement, "serverFailed">,
+  { to, due, ...more }: Omit<Settlement, "serverFailed">,
 ): Promise<void> {
-  const { to, due } = settlement;
-  const isSent = to === "SENT";
-  const from: Move["from"] = isSent ? ["SENDING", "QUEUED", "DEFERRED"] : ["SENDING"];
-  const move: Move = { ...settlement, from, type: to, ...(isSent ? {} : { token: taken.token }) };
+  const allowed: Pick<Move, "from" | "token"> =
+    to === "SENT" ? { from: ["SENDING", "QUEUED", "DEFERRED"] } : { from: ["SENDING"], token: taken.token };
+  const move: Move = { ...more, ...allowed, to, type: to, due };
   for (let tries = 1; ; tries++) {
     try {
       await moveDelivery(runtime, taken, move);

@@ -37,9 +37,6 @@ class Dispatcher {
   readonly #breaker = new Breaker();
   /** The running attempts and their ends. */
   readonly #running = new Map<LeasedDelivery, Promise<void>>();
-  /** Set when a place becomes free, to skip the next pause. */
-  #freed = false;
-  #stopPause = new AbortController();
 
   constructor(runtime: Runtime, pool: Mailer) {
     this.#runtime = runtime;
@@ -48,11 +45,11 @@ class Dispatcher {
 
   async run(signal: AbortSignal): Promise<void> {
     const renewing = setInterval(() => void this.#renew().catch((error: Error) => this.#report(error)), LEASE_MS / 3);
-    signal.addEventListener("abort", () => this.#goOn());
     while (!signal.aborted) {
-      this.#freed = false;
+      const running = [...this.#running.values()];
       const started = await this.#round().catch((error: Error) => this.#report(error));
-      if (!started && !signal.aborted) await this.#pause();
+      // An attempt that ended during the round may have made a place free.
+      if (!started) await Promise.race([...running, pause(signal)]);
     }
     await Promise.race([Promise.all(this.#running.values()), sleep(DRAIN_MS, undefined, { ref: false })]);
     clearInterval(renewing);
@@ -129,10 +126,7 @@ class Dispatcher {
   }
 
   #start(taken: LeasedDelivery): void {
-    const ended = this.#attempt(taken).finally(() => {
-      this.#running.delete(taken);
-      this.#goOn();
-    });
+    const ended = this.#attempt(taken).finally(() => this.#running.delete(taken));
     this.#running.set(taken, ended);
   }
 
@@ -164,25 +158,18 @@ class Dispatcher {
     );
   }
 
-  /** Waits for the next poll, or for a finished attempt. */
-  async #pause(): Promise<void> {
-    if (this.#freed) return;
-    this.#stopPause = new AbortController();
-    await sleep(POLL_MS, undefined, { signal: this.#stopPause.signal }).catch((error: Error) => {
-      if (error.name !== "AbortError") throw error;
-    });
-  }
-
-  #goOn(): void {
-    this.#freed = true;
-    this.#stopPause.abort();
-  }
-
   #report(error: Error): 0 {
     const message = isRedisAway(error) ? "email.dispatch.redis_unavailable" : "email.dispatch.failed";
     this.#runtime.log.warn({ error: error.message }, message);
     return 0;
   }
+}
+
+/** Waits for the next poll, or for the signal. */
+function pause(signal: AbortSignal): Promise<void> {
+  return sleep(POLL_MS, undefined, { signal }).catch((error: Error) => {
+    if (error.name !== "AbortError") throw error;
+  });
 }
 
 type Row = [place: string, json: string, content: string, attempt: number, quota: string | null];

@@ -54,7 +54,7 @@ export interface Move {
   /** Real ms of the next attempt. */
   due?: number | undefined;
   /** True if the attempt doesn't count. */
-  attemptBack?: boolean;
+  givesBack?: boolean;
   suppression?: Suppression | undefined;
   /** A suppression to lift; ignored if it is already gone. */
   lifted?: Suppression;
@@ -68,22 +68,19 @@ export interface Move {
  */
 export async function moveDelivery(
   { redis, now, queues }: Pick<Runtime, "redis" | "now" | "queues">,
-  name: DeliveryName,
-  move: Move,
+  { handle, messageId, n }: DeliveryName,
+  { reason, smtpCode, suppression, lifted, caused = [], ...move }: Move,
 ): Promise<boolean> {
-  const { handle, messageId, n } = name;
-  const { from, to, type, reason, smtpCode, token, due, suppression, lifted } = move;
   const at = now();
   const members = JSON.stringify({ reason, smtpCode }).slice(1, -1);
   const places = { ...mailKeys(handle), ...suppressionKeys(handle) };
   const input = {
-    ...{ messageId, n, from, to, type, token, due, at, instant: new Date(at).toISOString() },
+    ...{ ...move, messageId, n, at, instant: new Date(at).toISOString() },
     members: members && `,${members}`,
-    givesBack: move.attemptBack ?? false,
     suppression: suppression && JSON.stringify(suppression),
     lifted: lifted && JSON.stringify(lifted),
   };
-  const moved = await queues.step(handle, move.caused ?? [], (outbox, jobs) =>
+  const moved = await queues.step(handle, caused, (outbox, jobs) =>
     scripts.moveDelivery(redis, { ...places, outbox }, { ...input, jobs }),
   );
   return moved === "moved";

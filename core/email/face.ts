@@ -24,7 +24,7 @@ export { resealIdentity } from "./identity.ts";
 export { adoptMessages, exportDomains, importDomain } from "./imports.ts";
 export { cancelMessage, listMessages, readMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
-export { addSuppression, isSuppressed, listSuppressions, removeSuppression } from "./suppressions.ts";
+export { addSuppression, listSuppressions, removeSuppression } from "./suppressions.ts";
 export {
   createTemplate,
   listTemplates,

@@ -15,9 +15,9 @@ import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { type DeliveryName, moveDelivery, type ReturnEvent, returned } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { deliveryOfAddress, deliveryOfMessageId, deliveryOfToken } from "./return-path.ts";
+import { deliveryNamed, deliveryOfAddress } from "./return-path.ts";
 import { type SignedRequest, signedBody } from "./signed-request.ts";
-import { findSuppression, isSuppressed } from "./suppressions.ts";
+import { findSuppression } from "./suppressions.ts";
 
 /** How many reports changed something; the others were duplicates, late, or about unknown mails. */
 interface Applied {
@@ -49,7 +49,7 @@ export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Appli
   const report = await readReport(mail);
   const path = report.addresses.map((address) => deliveryOfAddress(runtime.env, address)).find(Boolean);
   const notices: MailReport[] = path?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
-  const at = path ?? deliveryOfMessageId(runtime.env, report.originalMessageId ?? "");
+  const at = path ?? deliveryNamed(runtime.env, "message id", report.originalMessageId ?? "");
   const delivery = await deliveryAt(runtime, at);
   let applied = 0;
   for (const notice of notices) if (await apply(runtime, delivery, notice)) applied++;
@@ -72,7 +72,7 @@ export interface UnsubscribeVisit {
 
 /** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
 export async function visitUnsubscribe(runtime: Runtime, { token }: { token: string }): Promise<UnsubscribeVisit> {
-  const found = await deliveryAt(runtime, deliveryOfToken(runtime.env, token));
+  const found = await deliveryAt(runtime, deliveryNamed(runtime.env, "unsubscribe", token));
   if (found === undefined) return { link: undefined };
   const { handle, recipient, message } = found;
   const suppression = await findSuppression(runtime, handle, recipient);
@@ -86,7 +86,7 @@ export async function answerUnsubscribe(
   runtime: Runtime,
   { token, undo }: { token: string; undo?: string | undefined },
 ): Promise<UnsubscribeVisit> {
-  const delivery = await deliveryAt(runtime, deliveryOfToken(runtime.env, token));
+  const delivery = await deliveryAt(runtime, deliveryNamed(runtime.env, "unsubscribe", token));
   if (undo) await resubscribe(runtime, delivery);
   else await apply(runtime, delivery, { type: "UNSUBSCRIBED", reason: "link" });
   const { link } = await visitUnsubscribe(runtime, { token });
@@ -148,7 +148,7 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
   const { type, enhancedStatus, smtpCode } = notice;
   const { handle, messageId, recipient, message } = delivery;
   const leaves = type === "UNSUBSCRIBED";
-  if (leaves && (await isSuppressed(runtime, handle, recipient))) return false;
+  if (leaves && (await findSuppression(runtime, handle, recipient))) return false;
   const { from, event, source } = reports[type];
   const isSoft = type === "BOUNCED" && !isHardBounce(enhancedStatus ?? undefined);
   const details = { reason: notice.reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };

@@ -4,7 +4,7 @@ import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { acceptMessage, type MailRequest } from "./acceptance.ts";
 import { findSender } from "./senders.ts";
-import { isSuppressed } from "./suppressions.ts";
+import { findSuppression } from "./suppressions.ts";
 
 /** Seconds for which a mail that the service itself sent is remembered. */
 const SENT_RETENTION_SECONDS = 400 * 86_400;
@@ -34,7 +34,7 @@ export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise
 async function sendByService(runtime: Runtime, { handle, to, content, key }: HandleMail): Promise<void> {
   const { env, redis } = runtime;
   const sent = keys.emailOnce(handle, keyDigest(key));
-  if ((await redis.exists(sent)) || (await isSuppressed(runtime, handle, to))) return;
+  if ((await redis.exists(sent)) || (await findSuppression(runtime, handle, to))) return;
   await sendServiceMail(env, to, { key: `${handle} ${key}`, ...content });
   await redis.set(sent, "service", "EX", SENT_RETENTION_SECONDS);
 }

@@ -1,4 +1,4 @@
-import type { MessageStatus, StoredSender } from "../../schemas/email.ts";
+import type { StoredSender } from "../../schemas/email.ts";
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { chunksOf } from "../platform/chunks.ts";
@@ -6,9 +6,8 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { allRecords } from "../store/records.ts";
-import { pipelined } from "../store/redis.ts";
-import { cancelDelivery } from "./events.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
+import { cancelDeliveries, findMessages } from "./messages.ts";
 
 /** A domain of the handle's account that its pages or senders use. */
 interface ExportedDomain {
@@ -20,7 +19,6 @@ interface ExportedDomain {
 }
 
 const MESSAGE_BATCH = 500;
-const unsent = ["QUEUED", "DEFERRED", "SENDING"] as const satisfies MessageStatus[];
 
 /** The domains that go with a handle. */
 export async function exportDomains(
@@ -71,30 +69,11 @@ export async function adoptMessages(
 ): Promise<{ cancelledMails: number }> {
   const { redis } = store;
   let cancelledMails = 0;
-  const ids = await redis.zrange(keys.messages(handle), 0, "-1");
-  for (const some of chunksOf(ids, MESSAGE_BATCH)) {
-    const rows = (await pipelined(redis, (pipeline) => {
-      for (const id of some) pipeline.hget(keys.message(handle, id), "statuses").pexpiretime(keys.message(handle, id));
-    })) as [string | null, number];
-    for (const [row, messageId] of some.entries()) {
-      const [statuses, expiresAt] = [rows[2 * row] as string | null, rows[2 * row + 1] as number];
-      if (statuses === null || expiresAt <= 0) continue;
-      await redis.set(keys.messageOwner(messageId), handle, "PXAT", expiresAt);
-      cancelledMails += await cancelUnsent(store, { handle, messageId, statuses: statuses.split(",") });
+  for (const ids of chunksOf(await redis.zrange(keys.messages(handle), 0, "-1"), MESSAGE_BATCH))
+    for (const message of await findMessages(redis, handle, ids)) {
+      const expiresAt = await redis.pexpiretime(keys.message(handle, message.messageId));
+      await redis.set(keys.messageOwner(message.messageId), handle, "PXAT", expiresAt);
+      cancelledMails += await cancelDeliveries(store, message, ["QUEUED", "DEFERRED", "SENDING"]);
     }
-  }
   return { cancelledMails };
-}
-
-async function cancelUnsent(
-  store: Pick<Runtime, "redis" | "now" | "queues">,
-  { handle, messageId, statuses }: { handle: string; messageId: string; statuses: string[] },
-): Promise<number> {
-  let count = 0;
-  for (const [n, status] of statuses.entries()) {
-    if (!unsent.some((one) => one === status)) continue;
-    await cancelDelivery(store, { handle, messageId, n }, unsent);
-    count++;
-  }
-  return count;
 }

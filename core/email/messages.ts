@@ -48,16 +48,22 @@ export async function readMessage(
 
 /** Cancels the unsent deliveries; `message_not_cancellable` if there is none. */
 export async function cancelMessage(runtime: Runtime, input: Infer<typeof messagePath>): Promise<{ message: Message }> {
-  const { handle, messageId } = input;
   const { message } = await readMessage(runtime, input);
-  const cancelled = await Promise.all(
-    message.deliveries.map((_, n) => cancelDelivery(runtime, { handle, messageId, n })),
-  );
-  if (!cancelled.includes(true)) throw new Fail("message_not_cancellable");
-  return { message: (await findMessage(runtime.redis, handle, messageId)) ?? message };
+  if ((await cancelDeliveries(runtime, message)) === 0) throw new Fail("message_not_cancellable");
+  return { message: (await readMessage(runtime, input)).message };
 }
 
-/** A message; undefined if it doesn't exist (any more). */
+/** Cancels the deliveries of a message that have one of these statuses, by default the unsent ones; returns their number. */
+export async function cancelDeliveries(
+  store: Parameters<typeof cancelDelivery>[0],
+  { handle, messageId, deliveries }: Message,
+  from?: readonly MessageStatus[],
+): Promise<number> {
+  const cancelled = await Promise.all(deliveries.map((_, n) => cancelDelivery(store, { handle, messageId, n }, from)));
+  return cancelled.filter(Boolean).length;
+}
+
+/** A message; undefined if it doesn't exist. */
 export async function findMessage(redis: Redis, handle: string, messageId: string): Promise<Message | undefined> {
   return (await findMessages(redis, handle, [messageId]))[0];
 }
@@ -71,19 +77,12 @@ export function viewOf(stored: StoredMessage, status: MessageStatus, statuses: M
   return { messageId, handle, status, ...what, deliveries, createdAt };
 }
 
-async function findMessages(redis: Redis, handle: string, ids: string[]): Promise<Message[]> {
-  const rows = await pipelined(redis, (pipeline) => {
+/** The messages of these ids, without missing ones. */
+export async function findMessages(redis: Redis, handle: string, ids: string[]): Promise<Message[]> {
+  const rows = (await pipelined(redis, (pipeline) => {
     for (const id of ids) pipeline.hmget(keys.message(handle, id), "json", "status", "statuses");
-  });
-  return (rows as (string | null)[][]).flatMap(([json, status, statuses]) =>
-    json
-      ? [
-          viewOf(
-            JSON.parse(json) as StoredMessage,
-            status as MessageStatus,
-            (statuses ?? "").split(",") as MessageStatus[],
-          ),
-        ]
-      : [],
+  })) as [json: string | null, status: MessageStatus, statuses: string][];
+  return rows.flatMap(([json, status, statuses]) =>
+    json === null ? [] : [viewOf(JSON.parse(json) as StoredMessage, status, statuses.split(",") as MessageStatus[])],
   );
 }

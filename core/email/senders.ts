@@ -25,9 +25,12 @@ export async function putSender(runtime: Runtime, input: Infer<typeof senderChan
   const account = await accountOf(runtime, handle);
   const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
   const place = placeOf(handle, senderId);
-  const stored =
-    (await changeRecord<StoredSender>(runtime, place, { change })) ?? (await createSender(runtime, account, input));
-  return { sender: (await toSenders(runtime, { handle, account }, [stored]))[0] as Sender };
+  const replaced = await changeRecord<StoredSender>(runtime, place, { change });
+  const value = replaced ?? (await change(blank(input)));
+  // A concurrent request may have created it; then this one changes it.
+  if (!replaced && !(await createRecord(runtime, place, { value, at: runtime.now() })))
+    return putSender(runtime, input);
+  return { sender: await toSender(runtime, { handle, account }, value) };
 }
 
 /** The handle's senders, newest first. */
@@ -36,8 +39,8 @@ export async function listSenders(
   input: Infer<typeof handleListing>,
 ): Promise<{ senders: Sender[]; nextCursor: string | null }> {
   const { records, nextCursor } = await listRecords<StoredSender>(runtime, placeOf, input);
-  const account = await accountOf(runtime, input.handle);
-  return { senders: await toSenders(runtime, { handle: input.handle, account }, records), nextCursor };
+  const at = { handle: input.handle, account: await accountOf(runtime, input.handle) };
+  return { senders: await Promise.all(records.map((stored) => toSender(runtime, at, stored))), nextCursor };
 }
 
 /** Senders of a domain on all handles of its account, at most 100 per handle. */
@@ -100,20 +103,6 @@ async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Pro
 
 const placeOf = placesOf(keys.sender, keys.senders, keys.sendersVersion);
 
-async function createSender(
-  runtime: Runtime,
-  account: string,
-  input: Infer<typeof senderChange>,
-): Promise<StoredSender> {
-  const { handle, senderId } = input;
-  const value = await checked(runtime, account, changed(runtime, input, blank(input)));
-  const created = await createRecord(runtime, placeOf(handle, senderId), { value, at: runtime.now() });
-  // Concurrent first requests: the later one changes the sender of the earlier one.
-  if (!created)
-    return (await changeRecord<StoredSender>(runtime, placeOf(handle, senderId), { change: () => value })) ?? value;
-  return value;
-}
-
 /** A new sender; fields without a default must be in the request. */
 function blank(input: Infer<typeof senderChange>): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
@@ -121,17 +110,8 @@ function blank(input: Infer<typeof senderChange>): StoredSender {
     throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is required" }] });
   if (domain === undefined) throw invalid("/domain", "is required");
   if (purposes === undefined) throw invalid("/purposes", "is required");
-  return {
-    senderId,
-    domain,
-    localPart,
-    purposes,
-    displayName: "",
-    replyTo: null,
-    enabled: true,
-    createdAt: "",
-    updatedAt: "",
-  };
+  const more = { displayName: "", replyTo: null, enabled: true, createdAt: "", updatedAt: "" };
+  return { senderId, domain, localPart, purposes, ...more };
 }
 
 function changed(runtime: Runtime, input: Infer<typeof senderChange>, current: StoredSender): StoredSender {
@@ -149,18 +129,14 @@ async function checked({ redis }: Runtime, account: string, sender: StoredSender
   return sender;
 }
 
-/** The senders as their owner reads them. */
-async function toSenders(
+/** A sender as its owner reads it. */
+async function toSender(
   runtime: Runtime,
   { handle, account }: { handle: string; account: string },
-  list: (StoredSender & { version?: number })[],
-): Promise<Sender[]> {
-  return Promise.all(
-    list.map(async ({ version: _version, ...stored }) => {
-      const { localPart, domain, enabled } = stored;
-      const { status: domainStatus, identityKey } = await identityOf(runtime, { domain, account });
-      const status = enabled ? (domainStatus === "READY" ? "READY" : "PENDING") : "PAUSED";
-      return { ...stored, handle, fromEmail: `${localPart}@${domain}`, status, identityKey };
-    }),
-  );
+  { version: _version, ...stored }: StoredSender & { version?: number },
+): Promise<Sender> {
+  const { localPart, domain, enabled } = stored;
+  const { status: domainStatus, identityKey } = await identityOf(runtime, { domain, account });
+  const status = enabled ? (domainStatus === "READY" ? "READY" : "PENDING") : "PAUSED";
+  return { ...stored, handle, fromEmail: `${localPart}@${domain}`, status, identityKey };
 }

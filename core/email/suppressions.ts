@@ -90,12 +90,3 @@ export async function findSuppression(
   const json = await redis.hget(keys.suppressed(handle), addressDigest(address));
   return json === null ? undefined : (JSON.parse(json) as Suppression);
 }
-
-/** True if an address is suppressed on a handle. */
-export async function isSuppressed(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  address: string,
-): Promise<boolean> {
-  return (await redis.hexists(keys.suppressed(handle), addressDigest(address))) === 1;
-}

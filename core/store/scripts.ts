@@ -119,7 +119,7 @@ export const scripts = scriptsOf({
       isClosed: boolean;
       caps: { name: string; max: number }[];
     },
-    [kind: "accepted" | "repeated" | "once" | "suppressed" | "quota" | "closed", ...rest: string[]]
+    [kind: "accepted" | "repeated" | "once" | "denied" | "suppressed" | "quota" | "closed", ...rest: string[]]
   >(),
   takeDeliveries: script([...deliveryKeys, "leases", "bucket", "handle"], {
     needs: ["email", "bucket"],
@@ -156,7 +156,7 @@ export const scripts = scriptsOf({
       members: string;
       token?: string | undefined;
       due?: number | undefined;
-      givesBack: boolean;
+      givesBack?: boolean | undefined;
       suppression?: string | undefined;
       lifted?: string | undefined;
       jobs: Jobs;

@@ -4,9 +4,9 @@
 --   of the day by cap and mailbox; hash)
 -- Input: messageId, json, content, purpose, rank, instant, at (domain ms), due (real ms), recipients (each about, digest, mailbox: the
 --   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key), isOnce (with a once-only key),
---   denied (reason; absent to send), refusesAll (one suppressed recipient refuses the message, else only that delivery is denied), isClosed
+--   denied (reason; absent to send), refusesAll (a reason against one recipient refuses the message, else only that delivery is denied), isClosed
 --   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox)
--- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"suppressed", n ...}, {"quota"}, {"closed"}.
+-- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
 
 local function is_capped(mailbox)
@@ -24,6 +24,7 @@ if input.isOnce then
   local known = redis.call('GET', keys.once)
   if known then return { 'once', known } end
 end
+if input.denied and input.refusesAll then return { 'denied' } end
 
 local reasons, suppressed, wanted = {}, {}, 0
 for n, recipient in ipairs(recipients) do
