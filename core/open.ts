@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Sessions, signingKey, useSession } from "./account/face.ts";
 import { openModel } from "./assistant/face.ts";
-import { defaultDelayedSendLimits } from "./campaigns/face.ts";
+import { AHEAD_MS } from "./campaigns/face.ts";
 import { settleRefreshes } from "./engines/calendars/calendars.ts";
 import { SmtpPool } from "./engines/mail/mail.ts";
 import { Relay } from "./engines/relay/relay.ts";
@@ -47,7 +47,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     credentials: openCredentials(() => runtime),
     mailer,
     openBounces: bounces(env),
-    delayedSends: defaultDelayedSendLimits,
+    sendsAheadMs: AHEAD_MS,
     log,
     model: openModel(env),
     sessions: new Sessions(env, own, { outbound, isLive: (session) => useSession({ redis, log }, session) }),

@@ -2,7 +2,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
-import type { DelayedSendLimits, Job, Runtime } from "../platform/runtime.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { pairsOf } from "../store/redis.ts";
@@ -13,7 +13,8 @@ interface DelayedSend {
   due: number;
 }
 
-export const defaultDelayedSendLimits: DelayedSendLimits = { maxDelayed: 1_000_000, aheadMs: 3_600_000 };
+/** Real ms before its time at which a delayed send becomes a job. Until then Redis stores its ids alone, a quarter of a job. */
+export const AHEAD_MS = 3_600_000;
 
 /** Each handle is polled this often before its earliest send is due, so that a failed poll does no harm. */
 const POLLS_AHEAD = 4;
@@ -22,8 +23,8 @@ const MAX_HANDLES = 100;
 const batch = 1000;
 
 /**
- * The job of a send. Its id makes it unique per rule and lead. It is a digest of 72 bits, since Redis stores it three times for each of a
- * million waiting jobs; the chance of a collision among them is one in ten billion. Visitors' jobs have priority over a burst of sends.
+ * The job of a send. Its id makes it unique per rule and lead. It is a digest of 72 bits, since Redis stores it three times; the chance of
+ * a collision among a million is one in ten billion. Visitors' jobs have priority over a burst of sends.
  */
 export function sendJob(runtime: Runtime, { data, due }: DelayedSend): Job {
   const id = sha256(`${data.ruleId} ${data.leadId}`).toString("base64url").slice(0, 12);
@@ -35,16 +36,10 @@ export function delayedSendName({ campaignId, ruleId, leadId }: JobData<"campaig
   return `${campaignId} ${ruleId} ${leadId}`;
 }
 
-/**
- * True if a send must wait outside the queue: it is distant, and the queue is full. The handle then joins the polled handles for good, so
- * that no later send is forgotten.
- */
+/** True if a send is too far ahead for a job. Its handle then joins the polled handles for good, so that no later send is forgotten. */
 export async function isDeferred(runtime: Runtime, handle: string, due: number): Promise<boolean> {
-  const { redis, queues, delayedSends } = runtime;
-  const { maxDelayed, aheadMs } = delayedSends;
-  if (due <= instantIn(runtime, aheadMs)) return false;
-  if ((await queues.queue("campaigns").getDelayedCount()) < maxDelayed) return false;
-  await new FairQueue(redis, keys.delayedSendPolls).enlist(handle);
+  if (due <= instantIn(runtime, runtime.sendsAheadMs)) return false;
+  await new FairQueue(runtime.redis, keys.delayedSendPolls).enlist(handle);
   return true;
 }
 
@@ -53,19 +48,18 @@ export async function isDeferred(runtime: Runtime, handle: string, due: number):
  * Returns the number of sends.
  */
 export async function promoteDueSends(runtime: Runtime): Promise<number> {
-  const { redis, delayedSends } = runtime;
-  const line = new FairQueue(redis, keys.delayedSendPolls);
-  const { claimed } = await line.claim(MAX_HANDLES, delayedSends.aheadMs / POLLS_AHEAD);
+  const polls = new FairQueue(runtime.redis, keys.delayedSendPolls);
+  const { claimed } = await polls.claim(MAX_HANDLES, runtime.sendsAheadMs / POLLS_AHEAD);
   let promoted = 0;
   for (const { lane } of claimed) promoted += await promoteOf(runtime, lane);
   return promoted;
 }
 
 async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
-  const { redis, queues, delayedSends } = runtime;
+  const { redis, queues, sendsAheadMs } = runtime;
   let promoted = 0;
   for (;;) {
-    const near = instantIn(runtime, delayedSends.aheadMs);
+    const near = instantIn(runtime, sendsAheadMs);
     const found = await redis.zrangebyscore(keys.delayedSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, batch);
     const sends = pairsOf(found);
     if (sends.length === 0) return promoted;

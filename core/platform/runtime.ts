@@ -43,8 +43,8 @@ export interface Runtime {
   readonly mailer: Mailer | undefined;
   /** Opens the bounce mailbox; undefined if none is configured. */
   readonly openBounces: (() => Promise<Mailbox>) | undefined;
-  /** Which delayed sends of rules wait outside the queue. */
-  readonly delayedSends: DelayedSendLimits;
+  /** Real ms before its time at which a delayed send of a rule becomes a job. */
+  readonly sendsAheadMs: number;
   readonly log: Log;
   /** Domain time in ms since 1970, which TEST_CLOCK can shift. Leases, tokens and signatures use real time instead. */
   now(): number;
@@ -427,12 +427,4 @@ export interface PaymentProvider {
 /** Reads a handle's selected calendars again for their busy times. Must not fail. */
 export interface BusySource {
   refresh(handle: string): Promise<void>;
-}
-
-/** Limits beyond which delayed sends of rules wait in their handle's own set instead of as delayed jobs. */
-export interface DelayedSendLimits {
-  /** Number of delayed jobs beyond which distant sends wait outside the queue. */
-  maxDelayed: number;
-  /** Real ms before its time at which a send must be a job; nearer sends never wait outside. */
-  aheadMs: number;
 }

@@ -74,7 +74,7 @@ async function burst(
 ): Promise<BenchRow[]> {
   const { runtime, settings } = await openStage(stops);
   const leads = await makeLeads(runtime, sends + far);
-  const outside = { ...runtime, delayedSends: { maxDelayed: 0, aheadMs: 0 } };
+  const outside = { ...runtime, sendsAheadMs: 0 };
   const farRoom = await room(runtime, far, () => schedule(outside, leads.slice(sends), soon));
   const first = Date.now() + lead;
   const due = new Map(leads.slice(0, sends).map((leadId, at) => [leadId, first + Math.floor((at * spreadMs) / sends)]));
