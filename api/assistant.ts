@@ -104,7 +104,9 @@ function document({ fields, submitLabel, language = "en" }: core.StoredForm, non
     title,
     styles: [],
     head: [
-      html`<link rel="stylesheet" href="/assets/lead-form.css" nonce="${nonce}">`,
+      ...["page.css", "lead-form.css"].map(
+        (file) => html`<link rel="stylesheet" href="/assets/${file}" nonce="${nonce}">`,
+      ),
       html`<script src="/assets/lead-form.js" nonce="${nonce}"></script>`,
     ],
     body: html`<main><h1 class="svc-unseen">${title}</h1>${form}</main>`,

@@ -28,10 +28,9 @@ export function cardView({ language, title, body, status = 200, script, isListed
   const document = htmlDocument({
     language,
     title,
-    styles: ["page.css", "account.css"],
+    styles: ["page.css", "card.css", "account.css"],
     head: [!isListed && unlisted, script && html`<script src="/assets/${script}" defer></script>`],
-    look: "account",
-    body: html`<main>\n<h1>${title}</h1>\n${body}\n</main>`,
+    body: html`<main class="card">\n<h1>${title}</h1>\n${body}\n</main>`,
   });
   const headers = { ...headersOf({ script, ...card }), ...card.headers };
   return { type: "text/html; charset=utf-8", status, body: document, headers };
@@ -101,5 +100,5 @@ export function describedBy(problem: string | undefined): Part {
 /** Rows of a name and a value. A value keeps its own text direction. */
 export function factList(rows: readonly (readonly [name: string, value: Part])[]): Html {
   const written = rows.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi>${value}</bdi></dd></div>`);
-  return html`<dl class="facts">${written}</dl>`;
+  return html`<dl>${written}</dl>`;
 }

@@ -50,8 +50,8 @@ interface HtmlDocument {
   head?: readonly Part[];
   /** Style sheets in /assets. */
   styles?: readonly string[];
-  /** Class of the body, by which style sheets recognise the kind of page. */
-  look?: string;
+  /** Class of the body. */
+  look?: string | undefined;
 }
 
 /** The shell of every HTML page for people: language, direction, title and head around a body. */

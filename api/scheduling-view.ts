@@ -123,8 +123,8 @@ function pageView({ language, title, head, body, isEmbedded, isPrivate, status }
     language,
     title,
     head: isPrivate || isEmbedded ? [unlisted] : (head ?? []),
-    styles: ["page.css", "scheduling.css"],
-    look: isEmbedded && status === undefined ? "scheduling embedded" : "scheduling",
+    styles: ["page.css", "card.css", "scheduling.css"],
+    look: isEmbedded && status === undefined ? "embedded" : undefined,
     body,
   });
   const headers = {

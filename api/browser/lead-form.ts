@@ -11,7 +11,7 @@ const tallest = 2000;
 
 const colours = new URLSearchParams(location.search);
 for (const [name, colour] of colours)
-  if (CSS.supports("color", colour)) document.documentElement.style.setProperty(`--${name}`, colour);
+  if (CSS.supports("color", colour)) document.documentElement.style.setProperty(`--page-${name}`, colour);
 const surface = colours.get("surface");
 if (surface) document.documentElement.style.colorScheme = isDark(surface) ? "dark" : "light";
 

@@ -5,13 +5,14 @@ import { bundled } from "../../fixtures/browser.ts";
 import { languages } from "../../schemas/languages.ts";
 import type { BenchRow } from "./figures.ts";
 
-const sheet = new URL("../../api/browser/scheduling.css", import.meta.url);
+const sheets = ["card.css", "scheduling.css"].map((file) => new URL(`../../api/browser/${file}`, import.meta.url));
 
 /** Bytes that the visitor's scheduling page loads, and that an embedding page loads. */
 export async function bench(): Promise<BenchRow[]> {
   const script = Buffer.from(await bundled("scheduling"));
   const words = Object.values(languages).map(({ bookingPage }) => weighed(Buffer.from(JSON.stringify(bookingPage))));
-  const weight = weighed(script) + weighed(readFileSync(sheet)) + Math.max(...words);
+  const styles = sheets.reduce((sum, sheet) => sum + weighed(readFileSync(sheet)), 0);
+  const weight = weighed(script) + styles + Math.max(...words);
   const embed = Buffer.from(await bundled("scheduling-embed"));
   return [
     {
