@@ -1,31 +1,29 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
-/** Ms within which a thread must start, and ms of idleness after which it ends. */
+/** Ms within which a thread must start, and ms of idleness after which all idle threads end. */
 const START_TIMEOUT_MS = 60_000;
 const IDLE_MS = 30_000;
-/** Ms for which answers that a thread has already posted are still received after its timeout. */
+/** Ms for which an answer that a thread has already posted is still received after its timeout: this event loop may have been busy. */
 const GRACE_MS = 50;
 /** Memory limit of a thread, which ends beyond it. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** A message for a thread and the number of answers to expect. */
+/** A message for a thread. */
 interface ThreadQuestion {
   /** Askers are served round-robin, so that none waits for all messages of another. */
   asker: string;
   message: unknown;
-  answers: number;
-  /** Ms between two answers after which the thread is ended. */
+  /** Ms after which the thread is ended. */
   timeoutMs: number;
 }
 
-/**
- * Threads for untrusted work that may never end. The thread's file posts "ready" once it is loaded, takes one message at a time, and posts
- * each answer separately.
- */
+/** Threads for untrusted work that may never end. The thread's file posts "ready" once it is loaded, then one answer to each message. */
 export class Threads {
   readonly #file: URL;
   readonly #most: number;
-  readonly #idle: Thread[] = [];
+  readonly #idle: Worker[] = [];
+  readonly #rest = setTimeout(() => this.#endIdle(), IDLE_MS).unref();
   /** Waiting messages by asker; the first asker of the map is next. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #running = 0;
@@ -35,15 +33,18 @@ export class Threads {
     this.#most = most;
   }
 
-  /** The answers of a thread; fewer than expected if it timed out, ended or ran out of memory. Throws if it can't start. */
-  async ask<A>(question: ThreadQuestion): Promise<A[]> {
-    if (this.#running === this.#most) await this.#waitFor(question.asker);
+  /** The answer of a thread; undefined if it timed out, failed or ran out of memory. Throws if it can't start. */
+  async ask<A>({ asker, message, timeoutMs }: ThreadQuestion): Promise<A | undefined> {
+    if (this.#running === this.#most) await this.#waitFor(asker);
     else this.#running += 1;
-    const thread = this.#idle.pop() ?? new Thread(this.#file, (ended) => this.#forget(ended));
     try {
-      return await thread.ask<A>(question);
+      const thread = this.#idle.pop() ?? (await startThread(this.#file));
+      thread.postMessage(message);
+      const answer = await answerOf<A>(thread, timeoutMs);
+      if (answer !== undefined) this.#idle.push(thread);
+      return answer;
     } finally {
-      if (!thread.isOver) this.#idle.push(thread);
+      this.#rest.refresh();
       this.#next();
     }
   }
@@ -63,69 +64,31 @@ export class Threads {
     else this.#running -= 1;
   }
 
-  #forget(thread: Thread): void {
-    const at = this.#idle.indexOf(thread);
-    if (at >= 0) this.#idle.splice(at, 1);
+  #endIdle(): void {
+    for (const thread of this.#idle.splice(0)) void thread.terminate();
   }
 }
 
-class Thread {
-  readonly #worker: Worker;
-  readonly #ended: (thread: Thread) => void;
-  #isReady = false;
-  #rest: NodeJS.Timeout | undefined;
-  /** Ends the wait for answers. */
-  #giveUp: () => void = () => undefined;
-  isOver = false;
+/** Loading the thread's code doesn't count towards the timeout of its first message. */
+async function startThread(file: URL): Promise<Worker> {
+  const thread = new Worker(file, { resourceLimits });
+  thread.unref();
+  if ((await answerOf(thread, START_TIMEOUT_MS)) === undefined) throw new Error("A thread did not start.");
+  return thread;
+}
 
-  constructor(file: URL, ended: (thread: Thread) => void) {
-    this.#ended = ended;
-    this.#worker = new Worker(file, { resourceLimits });
-    this.#worker.on("error", () => this.#end()).on("exit", () => this.#end());
-    this.#worker.unref();
-  }
-
-  async ask<A>({ message, answers, timeoutMs }: ThreadQuestion): Promise<A[]> {
-    clearTimeout(this.#rest);
-    // Loading the thread's code doesn't count towards the timeout.
-    if (!this.#isReady && (await this.#receive(1, START_TIMEOUT_MS)).length === 0)
-      throw new Error("A thread did not start.");
-    this.#isReady = true;
-    this.#worker.postMessage(message);
-    const heard = await this.#receive<A>(answers, timeoutMs);
-    if (!this.isOver) this.#rest = setTimeout(() => this.#end(), IDLE_MS).unref();
-    return heard;
-  }
-
-  #end(): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    this.#giveUp();
-    this.#ended(this);
-    void this.#worker.terminate();
-  }
-
-  /** The next answers of the thread. If it posts none for `timeoutMs`, it is ended, and fewer than `enough` answers return. */
-  #receive<A>(enough: number, timeoutMs: number): Promise<A[]> {
-    return new Promise((resolve) => {
-      const heard: A[] = [];
-      let grace: NodeJS.Timeout | undefined;
-      // The event loop was busy: posted answers arrive after the timer.
-      const timer = setTimeout(() => {
-        grace = setTimeout(() => this.#end(), GRACE_MS);
-      }, timeoutMs);
-      this.#giveUp = () => {
-        clearTimeout(timer);
-        clearTimeout(grace);
-        this.#worker.removeAllListeners("message");
-        resolve(heard);
-      };
-      this.#worker.on("message", (answer: A) => {
-        heard.push(answer);
-        clearTimeout(grace);
-        if (heard.length === enough) this.#giveUp();
-        else timer.refresh();
-      });
-    });
+/** The next answer of a thread, which is ended if it posts none in time or fails. */
+async function answerOf<A>(thread: Worker, timeoutMs: number): Promise<A | undefined> {
+  const stop = new AbortController();
+  const timer = setTimeout(() => setTimeout(() => stop.abort(), GRACE_MS), timeoutMs);
+  try {
+    const [answer] = (await once(thread, "message", { signal: stop.signal })) as [A];
+    return answer;
+  } catch {
+    // The time is up, or the thread has failed.
+    void thread.terminate();
+    return undefined;
+  } finally {
+    clearTimeout(timer);
   }
 }

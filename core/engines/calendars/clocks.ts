@@ -1,4 +1,5 @@
 import ICAL from "ical.js";
+import { LRUCache } from "lru-cache";
 import { isZone, ofWindows, zoneOver } from "../../platform/zones.ts";
 import { type Component, componentsOf, parseObject, textOf } from "./jcal.ts";
 
@@ -28,8 +29,11 @@ export function clocksOf(root: Component, own: Clock): Clocks {
 
 /** A calendar's own clock: of its definition (VTIMEZONE), which is read like an event's, else of an IANA zone. */
 export function calendarClock(definition: string | undefined, zone: string): Clock {
-  return (definition && describedIn(definition)) || ianaClock(zone);
+  return (definition && definitions.memo(definition).clock) || ianaClock(zone);
 }
+
+/** Each object of a calendar is read with the same definition. */
+const definitions = new LRUCache({ max: 100, memoMethod: (text: string) => ({ clock: describedIn(text) }) });
 
 function describedIn(text: string): Clock | undefined {
   try {

@@ -1,9 +1,8 @@
 import { parentPort } from "node:worker_threads";
-import { type Expansion, expandRecurrence } from "./recurrence.ts";
+import type { ThreadMessage } from "./expansion.ts";
+import { expandObject } from "./recurrence.ts";
 
-/** Thread entry: expands the objects of each batch and posts a result for each. */
-parentPort?.on("message", (batch: Expansion) => {
-  for (const expanded of expandRecurrence(batch)) parentPort?.postMessage(expanded);
-});
+/** Thread entry: expands the object of each message. */
+parentPort?.on("message", (message: ThreadMessage) => parentPort?.postMessage(expandObject(...message)));
 
 parentPort?.postMessage("ready");

@@ -3,7 +3,7 @@ import { Threads } from "../../platform/threads.ts";
 import type { Expanded, Expansion } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
 
-/** Ms per object. A slow object is retried once alone, since a busy machine slows everything down. */
+/** Ms per object. A slow object is retried once, since a busy machine slows everything down. */
 const TIMEOUT_MS = 1_500;
 const MAX_THREADS = 2;
 
@@ -16,20 +16,18 @@ const threads = new Threads(file, MAX_THREADS);
  * read or never ends blocks no time and has a fault; the others are unaffected. `CalendarServerError` if a second object takes too long.
  * `asker` is the calendar's handle.
  */
-export async function expandApart(batch: Expansion, asker: string): Promise<Expanded[]> {
-  const found = await expandInOrder(batch, asker);
-  if (found.length === batch.objects.length) return found;
-  const [slow = "", ...others] = batch.objects.slice(found.length);
-  const [again = { taken: [], fault: tooLong }] = await expandInOrder({ ...batch, objects: [slow] }, asker);
-  const rest = await expandInOrder({ ...batch, objects: others }, asker);
-  if (rest.length < others.length) throw new CalendarServerError("limit", tooLong);
-  return [...found, again, ...rest];
+export async function* expandApart(objects: string[], expansion: Expansion, asker: string): AsyncIterable<Expanded> {
+  let slow = 0;
+  for (const object of objects) {
+    const ask = () =>
+      threads.ask<Expanded>({ asker, message: [object, expansion] satisfies ThreadMessage, timeoutMs: TIMEOUT_MS });
+    const first = await ask();
+    if (first === undefined && ++slow > 1) throw new CalendarServerError("limit", TOO_LONG);
+    yield first ?? (await ask()) ?? { taken: [], fault: TOO_LONG };
+  }
 }
 
-/** The expanded objects up to the first slow one. */
-async function expandInOrder(message: Expansion, asker: string): Promise<Expanded[]> {
-  const answers = message.objects.length;
-  return answers === 0 ? [] : threads.ask<Expanded>({ asker, message, answers, timeoutMs: TIMEOUT_MS });
-}
+/** What the thread is asked: one object, and how to expand it. */
+export type ThreadMessage = [object: string, expansion: Expansion];
 
-const tooLong = "Its events take too long to read.";
+const TOO_LONG = "Its events take too long to read.";

@@ -4,9 +4,8 @@ import { day } from "../../platform/zones.ts";
 import { type Clock, type Clocks, calendarClock, clocksOf, utc } from "./clocks.ts";
 import { type Component, componentsOf, type Property, parseObject, propertiesOf, textOf } from "./jcal.ts";
 
-/** Calendar objects (RFC 5545) and the window of interest in ms. */
+/** How calendar objects (RFC 5545) are expanded: the window of interest in ms, and what is known about their calendar. */
 export interface Expansion {
-  objects: string[];
   from: number;
   to: number;
   /** IANA zone of floating times and dates, if the calendar has no readable zone of its own. */
@@ -15,7 +14,7 @@ export interface Expansion {
   calendarZone?: string;
   /** Addresses of the owner, in lower case without `mailto:`: events that one of them declined block no time. */
   owners: string[];
-  /** Instances of an object beyond which it counts as unreadable, and of all objects beyond which the rest is skipped. */
+  /** Instances of an object beyond which it counts as unreadable. */
   maxInstances: number;
 }
 
@@ -33,24 +32,13 @@ export interface Expanded {
 }
 
 /**
- * The busy time of calendar objects (docs/reference.md, "Slots"), one by one. Rules are expanded in the local time of their zone; only the
- * instances are converted. Calendars of others are expanded in a thread that can be ended: some rules never end.
+ * The busy time of a calendar object (docs/reference.md, "Slots"). Rules are expanded in the local time of their zone; only the instances
+ * are converted. Calendars of others are expanded in a thread that can be ended: some rules never end.
  */
-export function* expandRecurrence(asked: Expansion): Generator<Expanded> {
-  const own = calendarClock(asked.calendarZone, asked.zone);
-  let instances = 0;
-  for (const object of asked.objects) {
-    // The calendar is abandoned at this number; further instances would only fill the memory.
-    const expanded = instances > asked.maxInstances ? { taken: [] } : expandObject(object, own, asked);
-    instances += expanded.taken.length;
-    yield expanded;
-  }
-}
-
-function expandObject(object: string, own: Clock, asked: Expansion): Expanded {
+export function expandObject(object: string, asked: Expansion): Expanded {
   try {
     const root = parseObject(object);
-    const clocks = clocksOf(root, own);
+    const clocks = clocksOf(root, calendarClock(asked.calendarZone, asked.zone));
     const events = componentsOf(root, "vevent").flatMap((component) => readEvent(component, clocks, asked.owners));
     const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
     for (const event of events) series.get(event.uid)?.push(event);
@@ -126,13 +114,12 @@ function repetitions(
 ): BusyInterval[] {
   const { begins, component, clocks } = master;
   const excluded = new Set(pointsIn(component, clocks, "exdate").map(instantOf));
-  const ends = periodEnds(master);
-  return wallsOf(master, windowOf(master, shifts, asked)).flatMap((wall) => {
+  return [...startsOf(master, windowOf(master, shifts, asked))].flatMap(([wall, end]) => {
     const at = begins.clock.toInstant(wall);
     if (excluded.has(at) || replaced.has(at)) return [];
     const shift = shifts.findLast(({ since }) => since < at);
     if (shift) return instanceOf(shift.event, wall + shift.by);
-    return instanceOf(master, wall).map((one) => ({ ...one, to: ends.get(wall) ?? one.to }));
+    return instanceOf(master, wall).map((one) => ({ ...one, to: end ?? one.to }));
   });
 }
 
@@ -144,27 +131,23 @@ function windowOf(master: Event, shifts: Shift[], { from, to }: Expansion): [Dat
   return [new Date(from - reach), new Date(to + reach)];
 }
 
-/** Local times at which the instances of a series start, without duplicates. */
-function wallsOf({ component, clocks, begins }: Event, window: [Date, Date]): number[] {
+/** Local times at which the instances of a series start, with the instant of the end of those that are given as periods. */
+function startsOf({ component, clocks, begins }: Event, window: [Date, Date]): Map<number, number | undefined> {
   const rules = propertiesOf(component, "rrule");
-  const added = pointsIn(component, clocks, "rdate").map((one) => begins.clock.toWall(instantOf(one)));
-  const repeated = rules.flatMap((rule) =>
-    new RRuleTemporal({ ...ruleOf(rule, begins), maxIterations: 200_000 })
-      .between(...window, true)
-      .map(({ epochMilliseconds }) => epochMilliseconds),
-  );
-  return [...new Set([...(rules.length === 0 ? [begins.wall] : repeated), ...added])];
+  const starts = new Map<number, number | undefined>(rules.length === 0 ? [[begins.wall, undefined]] : []);
+  for (const rule of rules) {
+    const repeated = new RRuleTemporal({ ...ruleOf(rule, begins), maxIterations: 200_000 }).between(...window, true);
+    for (const { epochMilliseconds } of repeated) starts.set(epochMilliseconds, undefined);
+  }
+  for (const point of pointsIn(component, clocks, "rdate"))
+    starts.set(begins.clock.toWall(instantOf(point)), endOfPeriod(point));
+  return starts;
 }
 
-/** Ends of instances that are given as periods, by their local start (RFC 5545, section 3.8.5.2). */
-function periodEnds({ component, clocks, begins }: Event): Map<number, number> {
-  const periods = pointsIn(component, clocks, "rdate").flatMap((one): [number, number][] => {
-    const { until, clock, wall } = one;
-    if (until === undefined) return [];
-    const end = /P/.test(until) ? lengthened(clock, until)(wall) : instantOf(pointOf(until, clock));
-    return [[begins.clock.toWall(instantOf(one)), end]];
-  });
-  return new Map(periods);
+/** The end of an instance that is given as a period (RFC 5545, section 3.8.5.2). */
+function endOfPeriod({ until, clock, wall }: Point): number | undefined {
+  if (until === undefined) return undefined;
+  return until.includes("P") ? lengthened(clock, until)(wall) : instantOf(pointOf(until, clock));
 }
 
 /**

@@ -4,7 +4,7 @@ import { escapeHtml } from "../../../platform/words.ts";
 import { isGone } from "../account-api.ts";
 import { MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart } from "../expansion.ts";
-import { addressIn, utcTime } from "../recurrence.ts";
+import { addressIn, type Expanded, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
@@ -62,7 +62,7 @@ interface Reading {
   server: CalendarServer;
   question: BusyQuestion;
   owners: string[];
-  budget: { bytes: number };
+  budget: { bytes: number; instances: number };
   /** Real ms at which the reading is abandoned. */
   until: number;
 }
@@ -79,7 +79,10 @@ export async function readCaldavBusy(
   const { handle } = account;
   const { server, login } = openServer(runtime, account);
   const owners = [login.username, ...(await runtime.credentials.ownerAddresses(handle))].map(addressIn);
-  const limits = { budget: { bytes: MAX_READING_BYTES }, until: Date.now() + READING_TIMEOUT_MS };
+  const limits = {
+    budget: { bytes: MAX_READING_BYTES, instances: MAX_INSTANCES },
+    until: Date.now() + READING_TIMEOUT_MS,
+  };
   const reading: Reading = { runtime, handle, server, question, owners, ...limits };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
@@ -194,42 +197,44 @@ async function listObjects(reading: Reading, properties = ""): Promise<Listed[]>
 async function readChanges(reading: Reading, { mark, isWhole, listed, removed }: Changes): Promise<BusyAnswer> {
   const answer: BusyAnswer = { mark: JSON.stringify(mark), isWhole, changed: [], removed };
   const left = [...listed];
-  let instances = 0;
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
-      const { there, gone } = await readBatch(reading, { listed: left.splice(-BATCH_SIZE), mark });
-      for (const { taken } of there) instances += taken.length;
-      if (instances > MAX_INSTANCES)
-        throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
-      answer.changed.push(...there);
-      answer.removed.push(...gone);
+      const found = await fetchMissing(reading, left.splice(-BATCH_SIZE));
+      const [there, gone] = [found.filter(hasData), found.filter((one) => !hasData(one))];
+      answer.changed.push(...(await expandAll(reading, there, mark)));
+      answer.removed.push(...gone.map(({ href }) => canonicalUrl(href)));
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_BATCHES }, readSome));
   return answer;
 }
 
-/** The busy time of objects, and the names of those that no longer exist. */
-async function readBatch(
-  reading: Reading,
-  { listed, mark }: Pick<Changes, "listed" | "mark">,
-): Promise<{ there: BusyObject[]; gone: string[] }> {
-  const { from, to, zone } = reading.question;
-  const hasData = ({ data }: Listed): boolean => data !== "";
+const hasData = ({ data }: Listed): boolean => data !== "";
+
+/** The listed objects with their data, except for those that no longer exist. */
+async function fetchMissing(reading: Reading, listed: Listed[]): Promise<Listed[]> {
   const bare = listed.filter((one) => !hasData(one));
-  const found = [...listed.filter(hasData), ...(await fetchObjects(reading, bare))];
-  const readable = found.filter(hasData);
-  const objects = readable.map(({ data }) => data);
-  const [calendarZone, owners] = [mark.calendarZone, [...mark.owners, ...mark.addresses]];
-  const batch = { objects, from, to, zone, calendarZone, owners, maxInstances: MAX_INSTANCES };
-  const expanded = await expandApart(batch, reading.handle);
+  return [...listed.filter(hasData), ...(await fetchObjects(reading, bare))];
+}
+
+/** The busy time of objects. */
+async function expandAll(reading: Reading, objects: Listed[], mark: Mark): Promise<BusyObject[]> {
+  const { question, budget, runtime, handle } = reading;
+  const { from, to, zone } = question;
+  const owners = [...mark.owners, ...mark.addresses];
+  const expansion = { from, to, zone, calendarZone: mark.calendarZone, owners, maxInstances: MAX_INSTANCES };
+  const texts = objects.map(({ data }) => data);
+  const expanded: Expanded[] = [];
+  for await (const one of expandApart(texts, expansion, handle)) {
+    budget.instances -= one.taken.length;
+    if (budget.instances < 0) throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
+    expanded.push(one);
+  }
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
-  if (faults.length > 0)
-    reading.runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
-  const there = readable.map(({ href, etag }, at): BusyObject => {
+  if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
+  return objects.map(({ href, etag }, at): BusyObject => {
     return { objectId: canonicalUrl(href), tag: etag, taken: expanded[at]?.taken ?? [] };
   });
-  return { there, gone: found.filter((one) => !hasData(one)).map(({ href }) => canonicalUrl(href)) };
 }
 
 /** The data of an object that is too large: not a calendar, so that it counts as unreadable. */
