@@ -2,13 +2,8 @@ import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type {
-  AppControllerRoute,
-  AppViewRoute,
-  BullBoardQueues,
-  IServerAdapter,
-  UIConfig,
-} from "@bull-board/api/typings/app";
+import type { BullBoardQueues, IServerAdapter, UIConfig } from "@bull-board/api/typings/app";
+import Router from "@koa/router";
 import type { Context } from "koa";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
@@ -19,7 +14,6 @@ import { admit } from "./access.ts";
 import { contentTypes } from "./assets.ts";
 import type { HttpReply } from "./reply.ts";
 import { metrics, type Row, route, type View } from "./route.ts";
-import { Routes } from "./routes.ts";
 
 const boardPath = "/queues";
 /** All addresses of the board count as one row of the metrics. */
@@ -31,7 +25,7 @@ const headers = {
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; form-action 'none'",
   "Referrer-Policy": "no-referrer",
 };
-const boards = new WeakMap<Runtime, Promise<Board>>();
+const boards = new WeakMap<Runtime, Promise<Router>>();
 
 /** True for the board's addresses. */
 export function isDashboard(address: string): boolean {
@@ -53,7 +47,10 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<HttpRep
   if (!(await isAdmitted(runtime, ctx))) return asksForPassword;
   const board = boards.get(runtime) ?? openBoard(runtime);
   boards.set(runtime, board);
-  const { type, status = 200, body, ...view } = await viewOf(await board, ctx);
+  await (await board).routes()(ctx as never, async () => {
+    throw new Fail("not_found");
+  });
+  const { type, status = 200, body, ...view } = ctx.state.view as View;
   return { status, headers: { ...headers, ...view.headers, "Content-Type": type }, body };
 }
 
@@ -86,95 +83,75 @@ function asBearer(authorization: string): string {
   return `Bearer ${password}`;
 }
 
-/** What bull-board registers with a web framework. */
-interface Board {
-  queues: BullBoardQueues;
-  views: string;
-  entry: AppViewRoute;
-  data: AppControllerRoute[];
-  uiConfig: UIConfig;
-  routes: Routes<BoardRoute>;
-}
-
-/** An address of the board: the page, or data as JSON. */
-interface BoardRoute {
-  method: "GET";
-  path: string;
-  view: (params: Record<string, string>, query: Context["query"]) => Promise<View>;
-}
-
 /** Loads the board at the first request, so that other web processes don't carry it. */
-async function openBoard({ queues }: Runtime): Promise<Board> {
+async function openBoard({ queues }: Runtime): Promise<Router> {
   const { createBullBoard } = await import("@bull-board/api");
   const { BullMQAdapter } = await import("@bull-board/api/bullMQAdapter");
   const adapters = queueNames.map((name) => new BullMQAdapter(queues.queue(name), { readOnlyMode: true }));
   const uiBasePath = dirname(fileURLToPath(import.meta.resolve("@bull-board/ui/package.json")));
   const options = { uiBasePath, uiConfig: { boardTitle: "Queues", hideDocsLink: true } };
-  const board = {} as Board;
-  createBullBoard({ queues: adapters, serverAdapter: recorder(board), options });
-  return { ...board, routes: new Routes([...pageRoutes(board), ...dataRoutes(board)]) };
+  const router = new Router({ prefix: boardPath });
+  createBullBoard({ queues: adapters, serverAdapter: boardRoutes(router), options });
+  return router;
 }
 
-/** The page, one of its files, or data, by the path below the board's; `not_found` for anything else. */
-async function viewOf(board: Board, { path: address, query }: Context): Promise<View> {
-  const path = address.slice(boardPath.length) || "/";
-  if (path.startsWith("/static/")) return file(board, path);
-  const found = board.routes.find(path, "GET");
-  if (found === undefined) throw new Fail("not_found");
-  return found.row.view(found.parameters, query);
-}
-
-function recorder(board: Board): IServerAdapter {
-  const keep = (part: Partial<Board>): IServerAdapter => {
+/** Registers the board's page, its files and its reading routes; each leaves a view in `ctx.state`. */
+function boardRoutes(router: Router): IServerAdapter {
+  const board = {} as { queues: BullBoardQueues; views: string; uiConfig: UIConfig };
+  const show = (path: string, view: (ctx: Context & { params: Record<string, string> }) => View | Promise<View>) =>
+    router.get(path, async (ctx) => {
+      ctx.state.view = await view(ctx as never);
+    });
+  const set = (part: Partial<typeof board>): IServerAdapter => {
     Object.assign(board, part);
     return adapter;
   };
   const adapter: IServerAdapter = {
-    setQueues: (queues) => keep({ queues }),
-    setViewsPath: (views) => keep({ views }),
-    setStaticPath: () => adapter,
-    setEntryRoute: (entry) => keep({ entry }),
+    setQueues: (queues) => set({ queues }),
+    setViewsPath: (views) => set({ views }),
+    setUIConfig: (uiConfig) => set({ uiConfig }),
     setErrorHandler: () => adapter,
-    setApiRoutes: (data) => keep({ data }),
-    setUIConfig: (uiConfig) => keep({ uiConfig }),
+    setStaticPath(path, folder) {
+      show(`${path}/*file`, ({ params: { file = "" } }) => fileView(folder, file));
+      return adapter;
+    },
+    setEntryRoute({ route, handler }) {
+      const { name, params } = handler({ basePath: boardPath, uiConfig: board.uiConfig });
+      for (const path of [route].flat()) show(path, () => pageView(join(board.views, name), params as PageValues));
+      return adapter;
+    },
+    setApiRoutes(rows) {
+      for (const { route, handler } of rows.filter(({ method }) => [method].flat().includes("get")))
+        for (const path of [route].flat())
+          show(path, async ({ params, query }) => {
+            const { status = 200, body } = await handler({ ...board, query, params, body: {}, headers: {} });
+            return { type: "application/json; charset=utf-8", status, body: JSON.stringify(body) };
+          });
+      return adapter;
+    },
   };
   return adapter;
 }
 
-/** The addresses of the page, whose script shows them. */
-function pageRoutes({ entry, uiConfig, views }: Board): BoardRoute[] {
-  const { name, params } = entry.handler({ basePath: boardPath, uiConfig });
-  const template = readFileSync(join(views, name), "utf8").replace(/<link href="https:[^>]*>/g, "");
-  const body = filled(template, params as Record<string, string>);
-  const view = async (): Promise<View> => ({ type: "text/html; charset=utf-8", body });
-  return [entry.route].flat().map((path) => ({ method: "GET", path, view }));
-}
-
-function dataRoutes({ data, queues, uiConfig }: Board): BoardRoute[] {
-  const reading = data.filter(({ method }) => [method].flat().includes("get"));
-  return reading.flatMap(({ route, handler }) => {
-    const view: BoardRoute["view"] = async (params, query) => {
-      const { status = 200, body } = await handler({ queues, uiConfig, query, params, body: {}, headers: {} });
-      return { type: "application/json; charset=utf-8", status, body: JSON.stringify(body) };
-    };
-    return [route].flat().map((path) => ({ method: "GET" as const, path, view }));
-  });
-}
-
-function file({ views }: Board, path: string): View {
-  const type = contentTypes[extname(path)];
-  if (type === undefined || !/^(\/[a-z0-9_-][a-z0-9._-]*)+$/i.test(path)) throw new Fail("not_found");
+function fileView(folder: string, file: string): View {
+  const type = contentTypes[extname(file)];
+  if (type === undefined || !/^[a-z0-9_-][a-z0-9._-]*(\/[a-z0-9_-][a-z0-9._-]*)*$/i.test(file))
+    throw new Fail("not_found");
   try {
-    return { type, body: readFileSync(join(views, path)), headers: { "Cache-Control": "private, max-age=86400" } };
+    return { type, body: readFileSync(join(folder, file)), headers: { "Cache-Control": "private, max-age=86400" } };
   } catch (error) {
     throw new Fail("not_found", {}, error);
   }
 }
 
-/** Fills both kinds of placeholders of the page: escaped text, and JSON that is already safe. */
-function filled(template: string, values: Record<string, string>): string {
-  return template.replace(/<%([=-]) (\w+) %>/g, (_, kind: string, name: string) => {
+type PageValues = Record<string, string>;
+
+/** The page, with both kinds of placeholders filled: escaped text, and JSON that is already safe. */
+function pageView(template: string, values: PageValues): View {
+  const text = readFileSync(template, "utf8").replace(/<link href="https:[^>]*>/g, "");
+  const body = text.replace(/<%([=-]) (\w+) %>/g, (_, kind: string, name: string) => {
     const value = values[name] ?? "";
     return kind === "-" ? value : escapeHtml(value);
   });
+  return { type: "text/html; charset=utf-8", body };
 }

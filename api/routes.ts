@@ -2,11 +2,9 @@ import Router, { type Layer } from "@koa/router";
 import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
-type Line = Pick<Row, "method" | "path">;
-
 /** The row of a request and its path parameters. */
-export interface RouteMatch<R extends Line = Row> {
-  row: R;
+export interface RouteMatch {
+  row: Row;
   parameters: Record<string, string>;
 }
 
@@ -14,11 +12,11 @@ export interface RouteMatch<R extends Line = Row> {
  * Finds the row of a request. A router tries its routes one after another, so there is one per path depth: a single router costs the bench
  * row "public JSON / bare Koa" more than 15 %.
  */
-export class Routes<R extends Line = Row> {
+export class Routes {
   readonly #routers = new Map<number, Router>();
-  readonly #rows = new Map<unknown, R>();
+  readonly #rows = new Map<unknown, Row>();
 
-  constructor(rows: R[]) {
+  constructor(rows: Row[]) {
     for (const row of rows) {
       const router = this.#routers.get(depthOf(row.path)) ?? new Router();
       this.#routers.set(depthOf(row.path), router);
@@ -30,7 +28,7 @@ export class Routes<R extends Line = Row> {
   }
 
   /** The row that serves this path and method, if there is one. */
-  find(path: string, method: string): RouteMatch<R> | undefined {
+  find(path: string, method: string): RouteMatch | undefined {
     const layer = this.#match(path, method)?.pathAndMethod[0];
     const row = this.#rows.get(layer);
     return layer && row && { row, parameters: withSafeHandle(layer.params(path, layer.captures(path))) };
