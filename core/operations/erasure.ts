@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Job, JobType, Queue } from "bullmq";
+import type { Job } from "bullmq";
 import type { Redis } from "ioredis";
 import { queueNames } from "../../schemas/jobs.ts";
 import { domainsOf, mustExist, setHandleActive } from "../account/face.ts";
@@ -10,9 +10,8 @@ import { removeKeys } from "./handle-keys.ts";
 
 /** Ms within which a step in progress has finished its writes. */
 const SETTLE_MS = 500;
-/** Jobs per round trip. */
+/** Jobs of each state per round trip. */
 const BATCH_SIZE = 1000;
-const atRest: JobType[] = ["waiting", "delayed", "prioritized", "failed", "completed"];
 
 /**
  * Removes everything that belongs to a handle: its keys, jobs, memberships and its entries in its account. Grants of other services are
@@ -43,41 +42,31 @@ export async function eraseHandle(
 
 /**
  * Removes the jobs of a handle from all queues, finished ones included, and the queues' references to removed jobs. Returns the number
- * found, including running jobs, which can't be removed.
+ * found, including running jobs, which can't be removed. Jobs that move up while others are removed are found by the next pass.
  */
 async function removeJobs({ queues, redis }: Runtime, handle: string): Promise<number> {
   let found = 0;
   for (const name of queueNames) {
     const queue = queues.queue(name);
-    for (const state of atRest) found += await removeOfState(queue, state, handle);
-    const active: Job[] = await queue.getActive();
-    found += active.filter((job) => isOf(job, handle)).length;
+    for (let [from, isLast] = [0, false]; !isLast; from += BATCH_SIZE) {
+      const jobs: (Job | undefined)[] = await queue.getJobs(undefined, from, from + BATCH_SIZE - 1);
+      const own = jobs.filter((job) => job?.data?.handle === handle);
+      await Promise.all(own.map((job) => queue.remove(job?.id as string)));
+      found += own.length;
+      isLast = jobs.length === 0;
+    }
     // BullMQ's event stream contains job names; nothing reads it here.
     await redis.xtrim(queue.toKey("events"), "MAXLEN", 0);
   }
   return found;
 }
 
-async function removeOfState(queue: Queue, state: JobType, handle: string): Promise<number> {
-  let removed = 0;
-  for (let from = 0; ; ) {
-    const jobs: (Job | undefined)[] = await queue.getJobs([state], from, from + BATCH_SIZE - 1, true);
-    const own = jobs.filter((job) => job !== undefined && isOf(job, handle));
-    await Promise.all(own.map((job) => queue.remove(job?.id as string)));
-    removed += own.length;
-    if (jobs.length < BATCH_SIZE) return removed;
-    // The remaining jobs have moved up by the removed ones.
-    from += jobs.length - own.length;
-  }
-}
-
-const isOf = ({ data }: Job, handle: string): boolean => data?.handle === handle;
-
 /** Removes the handle from the fair queues and from the sweeper's list. */
 async function leaveQueues(redis: Redis, handle: string): Promise<number> {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) => keys.pendingOutboxes(shard));
   const lines = [keys.emailLanes("normal"), keys.emailLanes("urgent"), keys.delayedSendPolls, ...shards];
-  return sum(await Promise.all(lines.map((line) => redis.zrem(line, handle))));
+  const removed = await Promise.all(lines.map((line) => redis.zrem(line, handle)));
+  return removed.reduce((sum, count) => sum + count, 0);
 }
 
 /** Removes the handle from records outside its tag: its users' lists, its account's list and domains, and the list of all handles. */
@@ -90,5 +79,3 @@ async function unlink(redis: Redis, handle: string): Promise<void> {
   await redis.srem(keys.accountHandles(account), handle);
   await redis.srem(keys.handles, handle);
 }
-
-const sum = (numbers: unknown[]): number => numbers.reduce<number>((total, one) => total + Number(one), 0);

@@ -4,7 +4,8 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import * as s from "../../schemas/schema.ts";
 import { invalid } from "../platform/errors.ts";
 import { isOfHandle } from "../store/keys.ts";
-import { carriage, kindOf } from "./carriage.ts";
+import { carriage, kindOf } from "./handle-keys.ts";
+import { valueTypes } from "./key-values.ts";
 
 /** Version of the format of the lines. */
 export const EXPORT_VERSION = 2;
@@ -29,21 +30,6 @@ const headerLine = s.object({
 });
 export type ExportHeader = s.Infer<typeof headerLine>;
 
-/** Text for valid UTF-8, else the bytes in base64. */
-const value = s.either(s.string(), s.object({ base64: s.string() }));
-export type Value = s.Infer<typeof value>;
-const values = s.array(value);
-
-/** The value of a key, by type; a zset is a list of members alternating with scores. */
-const contents: Record<string, s.Schema<unknown>> = {
-  string: value,
-  list: values,
-  set: values,
-  zset: values,
-  hash: s.map(value),
-  stream: s.array({ type: "array", prefixItems: [s.string(), values], items: false, minItems: 2, maxItems: 2 }),
-};
-
 /** One key of a handle with its value. */
 export interface ExportedKey {
   key: string;
@@ -53,8 +39,8 @@ export interface ExportedKey {
   value: unknown;
 }
 const keyLine: s.Schema<ExportedKey> = {
-  oneOf: Object.entries(contents).map(([type, content]) =>
-    s.object({ key: s.string(), type: s.oneOf(type), expiresInMs: s.nullable(s.number()), value: content }),
+  oneOf: Object.entries(valueTypes).map(([type, { form }]) =>
+    s.object({ key: s.string(), type: s.oneOf(type), expiresInMs: s.nullable(s.number()), value: form }),
   ),
 };
 

@@ -1,11 +1,11 @@
-import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
 import { entitlementsOf, membersOf, mustExist } from "../account/face.ts";
 import { exportDomains } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader, type Value } from "./export-file.ts";
+import { EXPORT_VERSION, type ExportEnd, type ExportedKey, type ExportHeader } from "./export-file.ts";
 import { keysOf } from "./handle-keys.ts";
+import { toPlainValue, valueTypes } from "./key-values.ts";
 
 /**
  * The lines of an export: header, every key of the handle with its value, and the end; `not_found` for an unknown handle. Reads the whole
@@ -49,31 +49,9 @@ async function headerOf({ redis, env }: Pick<Runtime, "redis" | "env">, handle: 
 
 async function exported(redis: Redis, key: string): Promise<ExportedKey[]> {
   const type = await redis.type(key);
-  const read = readers[type];
-  if (read === undefined) return [];
-  const [value, left] = await Promise.all([read(redis, key), redis.pttl(key)]);
+  const known = valueTypes[type];
+  if (known === undefined) return [];
+  const [value, left] = await Promise.all([known.read(redis, key), redis.pttl(key)]);
   // -2: it has expired since it was found. Read after the value, which is whole then.
-  return left === -2 ? [] : [{ key, type, expiresInMs: left === -1 ? null : left, value }];
-}
-
-const readers: Record<string, (redis: Redis, key: string) => Promise<unknown>> = {
-  string: async (redis, key) => toPlainValue(await redis.getBuffer(key)),
-  list: async (redis, key) => toPlainValue(await redis.lrangeBuffer(key, 0, -1)),
-  set: async (redis, key) => toPlainValue(await redis.smembersBuffer(key)),
-  zset: async (redis, key) => toPlainValue(await redis.zrangeBuffer(key, "0", "-1", "WITHSCORES")),
-  hash: async (redis, key) => toPlainValue(await redis.hgetallBuffer(key)),
-  stream: async (redis, key) => toPlainValue(await redis.xrangeBuffer(key, "-", "+")),
-};
-
-/** Replies in a form that JSON can represent. */
-function toPlainValue(reply: unknown): unknown {
-  if (Buffer.isBuffer(reply)) return textOrBase64(reply);
-  if (Array.isArray(reply)) return reply.map(toPlainValue);
-  if (typeof reply !== "object" || reply === null) return reply;
-  return Object.fromEntries(Object.entries(reply).map(([name, value]) => [name, toPlainValue(value)]));
-}
-
-function textOrBase64(bytes: Buffer): Value {
-  const text = bytes.toString("utf8");
-  return Buffer.from(text, "utf8").equals(bytes) ? text : { base64: bytes.toString("base64") };
+  return left === -2 ? [] : [{ key, type, expiresInMs: left === -1 ? null : left, value: toPlainValue(value) }];
 }

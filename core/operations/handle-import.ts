@@ -1,10 +1,7 @@
-import { Buffer } from "node:buffer";
-import type { ChainableCommander } from "ioredis";
 import { type ArrivingHandle, beginImport, finishImport } from "../account/face.ts";
 import { abandonSends } from "../campaigns/face.ts";
 import { adoptMessages, importDomain } from "../email/face.ts";
 import { reindexDocuments } from "../knowledge/face.ts";
-import { chunksOf } from "../platform/chunks.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Role, type Runtime, roles } from "../platform/runtime.ts";
 import { rebindCredentials, resumeBookings, resumePulls } from "../scheduling/face.ts";
@@ -12,12 +9,9 @@ import { keys } from "../store/keys.ts";
 import { tryLock } from "../store/lock.ts";
 import { pipelined } from "../store/redis.ts";
 import { rebindWebhooks } from "../webhooks/face.ts";
-import { isCarried } from "./carriage.ts";
-import { type ExportedKey, type ExportHeader, openExport, type Value } from "./export-file.ts";
-import { KEY_BATCH, removeKeys } from "./handle-keys.ts";
-
-/** Members of a key per command. */
-const MEMBER_BATCH = 500;
+import { type ExportedKey, type ExportHeader, openExport } from "./export-file.ts";
+import { isCarried, KEY_BATCH, removeKeys } from "./handle-keys.ts";
+import { type Rename, type Value, valueTypes } from "./key-values.ts";
 
 /** The result of an import, and the tasks that are left to its owner. */
 interface Imported {
@@ -69,13 +63,9 @@ async function read(
   let fields: Record<string, string> | undefined;
   for await (const one of exported) if (one.key === keys.handle(header.handle)) fields = keptFields(one);
   if (fields === undefined) throw invalid("/file", `has no record of ${header.handle}`);
-  const { entitlements, members } = header;
-  const known = members.filter((one): one is typeof one & { role: Role } => roles.some((role) => role === one.role));
-  return {
-    handle: handle ?? header.handle,
-    account: account ?? header.account,
-    ...{ fields, entitlements, members: known },
-  };
+  const { entitlements } = header;
+  const members = header.members.filter((one): one is typeof one & { role: Role } => roles.includes(one.role as Role));
+  return { handle: handle ?? header.handle, account: account ?? header.account, fields, entitlements, members };
 }
 
 function keptFields({ type, value }: ExportedKey): Record<string, string> {
@@ -84,60 +74,70 @@ function keptFields({ type, value }: ExportedKey): Record<string, string> {
   return Object.fromEntries(kept) as Record<string, string>;
 }
 
-interface Taking {
-  file: string;
-  arriving: ArrivingHandle;
-  lease: AbortSignal;
-}
-
-async function take(store: Store, { file, arriving, lease }: Taking): Promise<Imported> {
+/** Writes the keys, then repairs what they refer to: secrets, waiting mails and sends, domains, the index, and jobs. */
+async function take(
+  store: Store,
+  { file, arriving, lease }: { file: string; arriving: ArrivingHandle; lease: AbortSignal },
+): Promise<Imported> {
   const { redis } = store;
   const { handle, account } = arriving;
   await beginImport(store, arriving);
   // Left by an earlier run.
   await removeKeys(redis, handle);
   const { header, keys: exported } = await openExport(file);
-  const { BASE_URL: baseUrl, PUBLIC_DOMAIN: publicDomain } = store.env;
-  const rename = renamer(header, { handle, baseUrl, publicDomain: publicDomain ?? null });
-  let count = 0;
-  for await (const some of batches(exported)) {
-    lease.throwIfAborted();
-    count += await write(store, some, { header, handle, rename });
-  }
-  const settled = await repairReferences(store, header, arriving);
-  lease.throwIfAborted();
-  return { handle, account, keys: count, ...settled, ...(await finishImport(store, arriving)) };
-}
-
-/** Repairs what the written keys refer to: secrets, waiting mails and sends, domains, the index, and jobs. */
-async function repairReferences(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
-  const { redis } = store;
+  const count = await writeKeys(store, exported, { header, handle, lease });
   const moved = { from: header.handle, handle };
   const webhooksToRotate = await rebindWebhooks(store, moved);
   const accountsToConnect = await rebindCredentials(store, moved);
   const { cancelledMails } = await adoptMessages(store, handle);
   const deniedSends = await abandonSends(store, handle);
-  const attached = new Map<string, boolean>();
-  for (const one of header.domains)
-    attached.set(one.domain, await importDomain(store, { handle, account, from: header.account }, one));
-  const domains = [...attached.keys()].filter((domain) => attached.get(domain));
-  const domainsTaken = [...attached.keys()].filter((domain) => !attached.get(domain));
+  const domains = await importDomains(store, header, arriving);
   // Processes cache passages by this counter: it starts above that of an erased handle of the same name.
   await redis.hset(keys.knowledge(handle), "version", Date.now());
   const documents = await reindexDocuments(store, handle);
   const reminders = await resumeBookings(store, handle);
   // A pull would forget the busy times of accounts that were lost.
   if (accountsToConnect.length === 0) await resumePulls(store, handle);
+  lease.throwIfAborted();
   return {
-    documents,
-    reminders,
-    domains,
-    domainsTaken,
-    webhooksToRotate,
-    accountsToConnect,
-    cancelledMails,
-    deniedSends,
+    ...{ handle, account, keys: count, documents, reminders, ...domains, webhooksToRotate, accountsToConnect },
+    ...{ cancelledMails, deniedSends, ...(await finishImport(store, arriving)) },
   };
+}
+
+/** Attaches the domains; those of another account are taken. */
+async function importDomains(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
+  const done = { domains: [] as string[], domainsTaken: [] as string[] };
+  for (const one of header.domains) {
+    const isOurs = await importDomain(store, { handle, account, from: header.account }, one);
+    done[isOurs ? "domains" : "domainsTaken"].push(one.domain);
+  }
+  return done;
+}
+
+/** Writes the keys that are carried, unless they have expired since, and returns their number. */
+async function writeKeys(
+  { redis, env }: Store,
+  exported: AsyncIterable<ExportedKey>,
+  { header, handle, lease }: { header: ExportHeader; handle: string; lease: AbortSignal },
+): Promise<number> {
+  const rename = renamer(header, { handle, baseUrl: env.BASE_URL, publicDomain: env.PUBLIC_DOMAIN ?? null });
+  let count = 0;
+  for await (const some of batches(exported)) {
+    lease.throwIfAborted();
+    const age = Date.now() - Date.parse(header.exportedAt);
+    const live = some.filter(({ expiresInMs }) => expiresInMs === null || expiresInMs > age);
+    await pipelined(redis, (pipeline) => {
+      for (const one of live) {
+        const key = one.key.replace(`{${header.handle}}`, `{${handle}}`);
+        pipeline.del(key);
+        valueTypes[one.type]?.write(pipeline, key, one.value as never, rename);
+        if (one.expiresInMs !== null) pipeline.pexpire(key, one.expiresInMs - age);
+      }
+    });
+    count += live.length;
+  }
+  return count;
 }
 
 async function* batches(exported: AsyncIterable<ExportedKey>): AsyncGenerator<ExportedKey[]> {
@@ -149,61 +149,6 @@ async function* batches(exported: AsyncIterable<ExportedKey>): AsyncGenerator<Ex
     batch = [];
   }
   yield batch;
-}
-
-type Rename = (text: string) => string;
-
-async function write(
-  { redis }: Store,
-  some: ExportedKey[],
-  { header, handle, rename }: { header: ExportHeader; handle: string; rename: Rename },
-): Promise<number> {
-  const since = Date.now() - Date.parse(header.exportedAt);
-  const left = ({ expiresInMs }: ExportedKey) => expiresInMs === null || expiresInMs - since > 0;
-  const live = some.filter(left);
-  await pipelined(redis, (pipeline) => {
-    for (const one of live) {
-      const key = one.key.replace(`{${header.handle}}`, `{${handle}}`);
-      pipeline.del(key);
-      writers[one.type]?.(pipeline, key, one.value, rename);
-      if (one.expiresInMs !== null) pipeline.pexpire(key, one.expiresInMs - since);
-    }
-  });
-  return live.length;
-}
-
-type Writer = (pipeline: ChainableCommander, key: string, value: unknown, rename: Rename) => void;
-
-const writers: Record<string, Writer> = {
-  string: (pipeline, key, value, rename) => void pipeline.set(key, bytesOf(value as Value, rename)),
-  list: (pipeline, key, value, rename) => {
-    for (const some of parts(value as Value[], rename)) pipeline.rpush(key, ...some);
-  },
-  set: (pipeline, key, value, rename) => {
-    for (const some of parts(value as Value[], rename)) pipeline.sadd(key, ...some);
-  },
-  zset: (pipeline, key, value, rename) => {
-    // Redis expects the score first.
-    for (const some of parts(value as Value[], rename))
-      pipeline.zadd(key, ...some.flatMap((member, at) => (at % 2 === 0 ? [some[at + 1] as string, member] : [])));
-  },
-  hash: (pipeline, key, value, rename) => {
-    const flat = Object.entries(value as Record<string, Value>).flat();
-    for (const some of parts(flat, rename)) pipeline.hset(key, ...some);
-  },
-  stream: (pipeline, key, value, rename) => {
-    for (const [id, fields] of value as [string, Value[]][])
-      pipeline.xadd(key, id, ...fields.map((one) => bytesOf(one, rename)));
-  },
-};
-
-/** Values in the form of Redis commands, in batches. */
-function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
-  return chunksOf(list, MEMBER_BATCH).map((some) => some.map((one) => bytesOf(one, rename)));
-}
-
-function bytesOf(value: Value, rename: Rename): string | Buffer {
-  return typeof value === "string" ? rename(value) : Buffer.from(value.base64, "base64");
 }
 
 /** The part of an address before the handle. */

@@ -1,0 +1,81 @@
+import { Buffer } from "node:buffer";
+import type { ChainableCommander, Redis } from "ioredis";
+import * as s from "../../schemas/schema.ts";
+import { chunksOf } from "../platform/chunks.ts";
+
+/** Text for valid UTF-8, else the bytes in base64. */
+const value = s.either(s.string(), s.object({ base64: s.string() }));
+export type Value = s.Infer<typeof value>;
+const values = s.array(value);
+
+/** Changes a text of a value. */
+export type Rename = (text: string) => string;
+
+/** Members of a key per command. */
+const MEMBER_BATCH = 500;
+
+/** One type of Redis value: its form in an export, and how it is read and written. A zset is a list of members alternating with scores. */
+interface ValueType {
+  form: s.Schema<unknown>;
+  read(redis: Redis, key: string): Promise<unknown>;
+  write(pipeline: ChainableCommander, key: string, value: never, rename: Rename): unknown;
+}
+
+export const valueTypes: Readonly<Record<string, ValueType>> = {
+  string: {
+    form: value,
+    read: (redis, key) => redis.getBuffer(key),
+    write: (pipeline, key, one: Value, rename) => pipeline.set(key, bytesOf(one, rename)),
+  },
+  list: {
+    form: values,
+    read: (redis, key) => redis.lrangeBuffer(key, 0, -1),
+    write: (pipeline, key, list: Value[], rename) => parts(list, rename).map((some) => pipeline.rpush(key, ...some)),
+  },
+  set: {
+    form: values,
+    read: (redis, key) => redis.smembersBuffer(key),
+    write: (pipeline, key, list: Value[], rename) => parts(list, rename).map((some) => pipeline.sadd(key, ...some)),
+  },
+  zset: {
+    form: values,
+    read: (redis, key) => redis.zrangeBuffer(key, "0", "-1", "WITHSCORES"),
+    // Redis expects the score first.
+    write: (pipeline, key, list: Value[], rename) =>
+      parts(list, rename).map((some) => pipeline.zadd(key, ...chunksOf(some, 2).flatMap((pair) => pair.reverse()))),
+  },
+  hash: {
+    form: s.map(value),
+    read: (redis, key) => redis.hgetallBuffer(key),
+    write: (pipeline, key, fields: Record<string, Value>, rename) =>
+      parts(Object.entries(fields).flat(), rename).map((some) => pipeline.hset(key, ...some)),
+  },
+  stream: {
+    form: s.array({ type: "array", prefixItems: [s.string(), values], items: false, minItems: 2, maxItems: 2 }),
+    read: (redis, key) => redis.xrangeBuffer(key, "-", "+"),
+    write: (pipeline, key, entries: [string, Value[]][], rename) =>
+      entries.map(([id, fields]) => pipeline.xadd(key, id, ...fields.map((one) => bytesOf(one, rename)))),
+  },
+};
+
+/** A reply of Redis in a form that JSON can represent. */
+export function toPlainValue(reply: unknown): unknown {
+  if (Buffer.isBuffer(reply)) return textOrBase64(reply);
+  if (Array.isArray(reply)) return reply.map(toPlainValue);
+  if (typeof reply !== "object" || reply === null) return reply;
+  return Object.fromEntries(Object.entries(reply).map(([name, one]) => [name, toPlainValue(one)]));
+}
+
+function textOrBase64(bytes: Buffer): Value {
+  const text = bytes.toString("utf8");
+  return Buffer.from(text, "utf8").equals(bytes) ? text : { base64: bytes.toString("base64") };
+}
+
+/** Values as Redis commands take them, in batches. */
+function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
+  return chunksOf(list, MEMBER_BATCH).map((some) => some.map((one) => bytesOf(one, rename)));
+}
+
+function bytesOf(one: Value, rename: Rename): string | Buffer {
+  return typeof one === "string" ? rename(one) : Buffer.from(one.base64, "base64");
+}
