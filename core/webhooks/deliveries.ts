@@ -38,11 +38,8 @@ export async function dispatchEvents(
   await Promise.all(
     listening.map(({ webhookId, events: wanted }) => {
       const own = events.filter(({ type }) => (wanted as string[]).includes(type));
-      const deliveries = own.map((event) => {
-        const deliveryId = `dlv_${event.eventId}_${webhookId}`;
-        return newDelivery({ ...event, deliveryId, webhookId, asked: false });
-      });
-      return deliveries.length > 0 ? queueDeliveries(runtime, { handle, webhookId }, deliveries) : undefined;
+      const made = own.map((event) => ({ ...event, deliveryId: `dlv_${event.eventId}_${webhookId}`, asked: false }));
+      return made.length > 0 ? queueDeliveries(runtime, { handle, webhookId }, made) : undefined;
     }),
   );
 }
@@ -69,7 +66,7 @@ export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookP
   await storedWebhook(runtime, input);
   const { event, data } = eventJob(runtime, handle, { type: testEventType, data: { handle, webhookId } });
   await runtime.redis.set(event.key, event.content, "PX", event.retentionMs);
-  return ask(runtime, handle, { webhookId, eventId: data.eventId, type: testEventType });
+  return deliver(runtime, input, { eventId: data.eventId, type: testEventType });
 }
 
 /** Sends an event to its endpoint again, as a new delivery with the same `webhook-id`. */
@@ -81,7 +78,7 @@ export async function redeliverEvent(
   await storedWebhook(runtime, input);
   const [known] = await readDeliveries(runtime, handle, [deliveryId]);
   if (known?.webhookId !== webhookId) throw new Fail("not_found", { detail: "The delivery does not exist." });
-  return ask(runtime, handle, { webhookId, eventId: known.eventId, type: known.type });
+  return deliver(runtime, input, { eventId: known.eventId, type: known.type });
 }
 
 /** The deliveries of an endpoint in the last 30 days, newest first. */
@@ -105,41 +102,39 @@ async function readDeliveries(
   return found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as StoredDelivery]));
 }
 
-async function ask(
+/** Queues a delivery that the owner requested. */
+async function deliver(
   runtime: Runtime,
-  handle: string,
-  asked: Pick<Delivery, "webhookId" | "eventId" | "type">,
+  place: JobData<"webhooks.deliver">,
+  event: Pick<Delivery, "eventId" | "type">,
 ): Promise<{ delivery: Delivery }> {
-  const delivery = newDelivery({ ...asked, deliveryId: runtime.id("dlv_"), asked: true });
-  await queueDeliveries(runtime, { handle, webhookId: asked.webhookId }, [delivery]);
-  return { delivery: toDelivery(delivery) };
-}
-
-function newDelivery(
-  made: Pick<StoredDelivery, "deliveryId" | "webhookId" | "eventId" | "type" | "asked" | "subject">,
-): StoredDelivery {
-  const at = new Date().toISOString();
-  return { ...made, status: "PENDING", attempts: [], nextAttemptAt: at, createdAt: at };
+  const made = { ...event, deliveryId: runtime.id("dlv_"), asked: true };
+  const [delivery] = await queueDeliveries(runtime, place, [made]);
+  return { delivery: toDelivery(delivery as StoredDelivery) };
 }
 
 /** Adds deliveries to their endpoint's queue and wakes its sender. */
 async function queueDeliveries(
   runtime: Runtime,
   { handle, webhookId }: JobData<"webhooks.deliver">,
-  deliveries: StoredDelivery[],
-): Promise<void> {
+  made: Pick<StoredDelivery, "deliveryId" | "eventId" | "type" | "asked" | "subject">[],
+): Promise<StoredDelivery[]> {
   const now = Date.now();
-  const places = {
-    delivery: keys.webhookDelivery(handle, ""),
-    list: keys.webhookDeliveries(handle, webhookId),
-    queue: keys.webhookQueue(handle, webhookId),
-    awake: keys.webhookAwake(handle, webhookId),
-  };
+  const at = new Date(now).toISOString();
+  const fresh = { webhookId, status: "PENDING", nextAttemptAt: at, createdAt: at } as const;
+  const deliveries = made.map((one): StoredDelivery => ({ ...one, ...fresh, attempts: [] }));
   const written = deliveries.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
   const input = { now, keepMs: EVENT_TTL_MS, callMs: CALL_TTL_MS, deliveries: written };
-  await runtime.queues.step(handle, [wakeJob(runtime, handle, webhookId)], (outbox, jobs) =>
-    scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...input, jobs }),
-  );
+  await runtime.queues.step(handle, [wakeJob(runtime, handle, webhookId)], (outbox, jobs) => {
+    const places = {
+      delivery: keys.webhookDelivery(handle, ""),
+      list: keys.webhookDeliveries(handle, webhookId),
+      queue: keys.webhookQueue(handle, webhookId),
+      awake: keys.webhookAwake(handle, webhookId),
+    };
+    return scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...input, jobs });
+  });
+  return deliveries;
 }
 
 /** Due at once, in the order of the events' creation: real ms with a fraction, never later than now. */

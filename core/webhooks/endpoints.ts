@@ -13,7 +13,7 @@ import {
 import { Fail } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { rebound, seal } from "../platform/sealing.ts";
+import { rebound, resealed, seal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import {
   allRecords,
@@ -25,7 +25,7 @@ import {
   requireRecord,
 } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
-import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, resealedWebhook, sealedPlace } from "./signature.ts";
+import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from "./signature.ts";
 
 /** Most former secrets of one endpoint that still sign. */
 const MAX_FORMER_SECRETS = 20;
@@ -129,22 +129,26 @@ export async function storedWebhook(
 }
 
 /** The enabled endpoints. */
-export async function listeners({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
-  const all = await allRecords<StoredWebhook>(redis, keys.webhooks(handle), (id) => keys.webhook(handle, id));
-  return all.filter(({ status }) => status === "ACTIVE");
+export async function listeners(runtime: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
+  return (await endpointsOf(runtime, handle)).filter(({ status }) => status === "ACTIVE");
 }
 
-type Changing = Pick<Runtime, "redis" | "queues" | "env">;
+function endpointsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
+  return allRecords<StoredWebhook>(redis, keys.webhooks(handle), (id) => keys.webhook(handle, id));
+}
+
+type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /** Seals the secrets of a handle's endpoints again after a change of SECRET_KEY. Returns the number of changed endpoints. */
-export async function resealWebhooks(runtime: Changing, handle: string): Promise<number> {
-  const changed = new Set<string>();
-  await changeEach(runtime, handle, (current) => {
-    const next = resealedWebhook(runtime, sealedPlace(handle, current.webhookId), current);
-    if (next !== undefined) changed.add(current.webhookId);
-    return next;
-  });
-  return changed.size;
+export async function resealWebhooks(runtime: Store, handle: string): Promise<number> {
+  let count = 0;
+  for (const { webhookId, ...stored } of await endpointsOf(runtime, handle)) {
+    const reseal = (secret: string) => resealed(runtime.env, sealedPlace(handle, webhookId), secret);
+    if (![stored.secret, ...formerSecrets(stored).map(({ secret }) => secret)].some(reseal)) continue;
+    await changeSecrets(runtime, { handle, webhookId }, (secret) => reseal(secret) ?? secret);
+    count++;
+  }
+  return count;
 }
 
 /**
@@ -152,31 +156,35 @@ export async function resealWebhooks(runtime: Changing, handle: string): Promise
  * secrets can't be opened here: each gets a new one, which its owner learns by rotating it.
  */
 export async function rebindWebhooks(
-  runtime: Changing,
+  runtime: Store,
   { from, handle }: { from: string; handle: string },
 ): Promise<string[]> {
-  const renewed = new Set<string>();
-  await changeEach(runtime, handle, (current) => {
-    const { webhookId } = current;
+  const renewed: string[] = [];
+  for (const { webhookId, secret } of await endpointsOf(runtime, handle)) {
     const bound = { from: sealedPlace(from, webhookId), to: sealedPlace(handle, webhookId) };
-    const secret = rebound(runtime.env, bound, current.secret);
-    if (secret === undefined) renewed.add(webhookId);
-    const previous = formerSecrets(current).flatMap((one) => {
-      const former = rebound(runtime.env, bound, one.secret);
-      return former === undefined ? [] : [{ ...one, secret: former }];
-    });
-    return { ...current, secret: secret ?? seal(runtime.env, bound.to, newSecret()), previous };
-  });
-  return [...renewed];
+    const rebind = (one: string) => rebound(runtime.env, bound, one);
+    if (rebind(secret) === undefined) renewed.push(webhookId);
+    await changeSecrets(runtime, { handle, webhookId }, rebind);
+  }
+  return renewed;
 }
 
-async function changeEach(
-  runtime: Changing,
-  handle: string,
-  change: (current: StoredWebhook) => StoredWebhook | undefined,
+/** Replaces the sealed secrets of an endpoint. A former one without a successor is dropped, the current one gets a new secret. */
+async function changeSecrets(
+  runtime: Store,
+  { handle, webhookId }: { handle: string; webhookId: string },
+  change: (sealed: string) => string | undefined,
 ): Promise<void> {
-  for (const webhookId of await runtime.redis.zrange(keys.webhooks(handle), 0, "-1"))
-    await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), { change });
+  const fresh = seal(runtime.env, sealedPlace(handle, webhookId), newSecret());
+  await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), {
+    change: (current) => {
+      const previous = formerSecrets(current).flatMap((one) => {
+        const secret = change(one.secret);
+        return secret === undefined ? [] : [{ ...one, secret }];
+      });
+      return { ...current, secret: change(current.secret) ?? fresh, previous };
+    },
+  });
 }
 
 /** Removes the waiting deliveries of a deleted endpoint. */

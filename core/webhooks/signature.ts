@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { FormerSecret, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { resealed, type SealedPlace, unseal } from "../platform/sealing.ts";
+import { type SealedPlace, unseal } from "../platform/sealing.ts";
 
 /** Ms for which a former secret still signs (docs/reference.md, "Webhook delivery"). */
 export const PREVIOUS_SECRET_TTL_MS = 86_400_000;
@@ -17,21 +17,8 @@ export function sealedPlace(handle: string, webhookId: string): SealedPlace {
   return { purpose: "webhook secret", context: `${handle}/${webhookId}` };
 }
 
-/** An endpoint with its secrets sealed by the current key; undefined if they already are. */
-export function resealedWebhook(
-  { env }: Pick<Runtime, "env">,
-  place: SealedPlace,
-  webhook: StoredWebhook,
-): StoredWebhook | undefined {
-  const previous = formerSecrets(webhook);
-  const renewed = [webhook, ...previous].map(({ secret }) => resealed(env, place, secret));
-  if (renewed.every((one) => one === undefined)) return undefined;
-  const [secret = webhook.secret, ...others] = renewed;
-  return { ...webhook, secret, previous: previous.map((one, at) => ({ ...one, secret: others[at] ?? one.secret })) };
-}
-
 /** The former secrets that still sign, newest first. Endpoints of earlier versions have one or null. */
-export function formerSecrets({ previous }: StoredWebhook): FormerSecret[] {
+export function formerSecrets({ previous }: Pick<StoredWebhook, "previous">): FormerSecret[] {
   return [previous ?? []].flat().filter(({ until }) => until > Date.now());
 }
 
