@@ -130,9 +130,9 @@ export async function redeemPairing(
   if (challenge === null) throw new Fail("attempt_expired");
   const isRight = sameText(challengeOf(input.deviceProofVerifier), challenge);
   const proof = { isRight, maxWrong: MAX_WRONG_PROOFS };
-  const [status, ...who] = await scripts.redeemPairing(runtime.redis, { attempt: key }, proof);
+  const [status, ...who] = await scripts.redeemAttempt(runtime.redis, { attempt: key }, proof);
   if (status === "unknown") throw new Fail("attempt_expired");
-  if (status === "wrong") throw new Fail("device_proof_mismatch");
+  if (status === "wrong" || status === "ended") throw new Fail("device_proof_mismatch");
   if (status === "denied") throw new Fail("attempt_denied");
   if (status === "pending") return { status };
   return withOutcome(await session(runtime, who as [string, string, string]), "created");

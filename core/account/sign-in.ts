@@ -140,12 +140,16 @@ async function tryCode(runtime: Runtime, input: Infer<typeof signInForm>): Promi
   const { env, redis } = runtime;
   const { signInId = "", code = "", returnTo = "" } = input;
   const isRight = isSixDigits(env, codePurpose, { text: signInId, typed: code });
-  const tried = { isRight, maxWrong: MAX_WRONG_CODES };
-  const [result, userId = "", email = ""] = await scripts.trySignIn(redis, { signIn: keys.signIn(signInId) }, tried);
-  if (result === "right") return welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
+  const attempt = keys.signIn(signInId);
+  const [result, userId = "", email = ""] = await scripts.redeemAttempt(
+    redis,
+    { attempt },
+    { isRight, maxWrong: MAX_WRONG_CODES },
+  );
+  if (result === "authorised")
+    return welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
-  const typed = (await redis.hget(keys.signIn(signInId), "email")) ?? "";
-  return { step: "code", returnTo, signInId, email: typed, problem: "wrong" };
+  return { step: "code", returnTo, signInId, email: (await redis.hget(attempt, "email")) ?? "", problem: "wrong" };
 }
 
 async function welcome(

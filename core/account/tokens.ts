@@ -47,7 +47,11 @@ export async function createToken(
 ): Promise<{ token: NewToken }> {
   const { userId } = caller as { userId: string };
   const list = keys.userTokens(userId);
-  if ((await redis.zcard(list)) >= MAX_TOKENS) await mustHaveRoom(redis, list);
+  // Expired tokens leave the list when it is read.
+  const isFull = async () => (await redis.zcard(list)) >= MAX_TOKENS;
+  if (await isFull()) await liveTokens(redis, list, await redis.zrange(list, 0, "-1"));
+  if (await isFull())
+    throw new Fail("invalid_request", { detail: `A user has at most ${MAX_TOKENS} tokens; revoke one first.` });
   const secret = newSecret();
   const tokenId = idOf(secret);
   const now = Date.now();
@@ -80,10 +84,9 @@ export async function revokeToken(
   caller: Caller,
 ): Promise<void> {
   const list = keys.userTokens(caller.userId as string);
-  if ((await redis.zscore(list, tokenId)) === null) throw new Fail("token_not_found");
-  const removed = await redis.del(keys.token(tokenId));
+  const isOwn = (await redis.zscore(list, tokenId)) !== null;
+  if (!isOwn || (await redis.del(keys.token(tokenId))) === 0) throw new Fail("token_not_found");
   await redis.zrem(list, tokenId);
-  if (removed === 0) throw new Fail("token_not_found");
 }
 
 /** The holder of a secret, read live; `invalid_token` for every string that is not a valid token now. */
@@ -115,7 +118,7 @@ function idOf(secret: string): string {
   return `tok_${sha256(`token id ${secret}`).toString("base64url").slice(0, 22)}`;
 }
 
-/** Scopes as digits, their indexes in the table, to save memory. */
+/** Scopes as digits: their indexes in the table. */
 function packed(names: readonly Scope[]): string {
   return names.map((name) => scopes.indexOf(name)).join("");
 }
@@ -124,32 +127,24 @@ function unpacked(digits: string): Scope[] {
   return [...digits].flatMap((digit) => scopes[Number(digit)] ?? []);
 }
 
-async function mustHaveRoom(redis: Redis, list: string): Promise<void> {
-  const live = await liveTokens(redis, list, await redis.zrange(list, 0, "-1"));
-  if (live.length >= MAX_TOKENS)
-    throw new Fail("invalid_request", { detail: `A user has at most ${MAX_TOKENS} tokens; revoke one first.` });
-}
-
-/** Tokens in the order of their ids. The ids of expired ones leave the list. */
+/** The tokens of these ids, in their order. The ids of expired ones leave the list. */
 async function liveTokens(redis: Redis, list: string, ids: string[]): Promise<Token[]> {
-  const found = await Promise.all(
-    ids.map(async (id) => {
-      const fields = redis.hmget(keys.token(id), "name", "scopes", "created", "used");
-      const [row, expires] = await Promise.all([fields, redis.pexpiretime(keys.token(id))]);
-      return toToken(id, row, expires);
-    }),
-  );
+  const found = await Promise.all(ids.map((tokenId) => readToken(redis, tokenId)));
   const gone = ids.filter((_, at) => found[at] === undefined);
   if (gone.length > 0) await redis.zrem(list, ...gone);
   return found.filter((token) => token !== undefined);
 }
 
-/** Redis tracks the expiry; a negative number means never. */
-function toToken(tokenId: string, [name, held, created, used]: (string | null)[], expires: number): Token | undefined {
+async function readToken(redis: Redis, tokenId: string): Promise<Token | undefined> {
+  const key = keys.token(tokenId);
+  const [[name, held, created, used], expires] = await Promise.all([
+    redis.hmget(key, "name", "scopes", "created", "used"),
+    redis.pexpiretime(key),
+  ]);
   if (!name || !held || !created) return undefined;
-  const expiresAt = expires > 0 ? new Date(expires).toISOString() : null;
-  const times = { createdAt: instantOf(created) as string, expiresAt, lastUsedAt: instantOf(used) };
-  return { tokenId, name, scopes: unpacked(held), ...times };
+  // Redis tracks the expiry; a negative number means never.
+  const times = { createdAt: instantOf(created) as string, expiresAt: instantOf(Math.max(0, expires)) };
+  return { tokenId, name, scopes: unpacked(held), ...times, lastUsedAt: instantOf(used) };
 }
 
 function instantOf(ms: string | number | null | undefined): string | null {

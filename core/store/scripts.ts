@@ -61,17 +61,14 @@ export const scripts = scriptsOf({
     blobs: ["digest"],
     runsWhenFull: "it overwrites a field",
   }).of<{ digest: Buffer; now: number; intervalMs: number }, [user: string, scopes: string] | []>(),
-  trySignIn: script(["signIn"]).of<
-    { isRight: boolean; maxWrong: number },
-    ["unknown" | "wrong" | "ended"] | ["right", userId: string, email: string]
-  >(),
   decidePairing: script(["attempt"]).of<
     { status: "authorised" | "denied"; userId: string; email: string },
     "decided" | "unknown" | "late"
   >(),
-  redeemPairing: script(["attempt"]).of<
+  redeemAttempt: script(["attempt"]).of<
     { isRight: boolean; maxWrong: number },
-    ["unknown" | "wrong" | "pending" | "denied"] | ["authorised", userId: string, email: string, device: string]
+    | ["unknown" | "wrong" | "ended" | "pending" | "denied"]
+    | ["authorised", userId: string, email: string, device: string]
   >(),
 
   // runs of the assistant, and the fair queue
