@@ -8,7 +8,7 @@ import { scripts } from "../store/scripts.ts";
 import { mustBeBuiltIn, oauthFailure } from "./clients.ts";
 import { challengeOf } from "./pairing.ts";
 import { startSession } from "./session-store.ts";
-import { issueToken } from "./signing.ts";
+import { issueToken, type TokenClaims } from "./signing.ts";
 
 /** Lifetime in seconds of an access token, and of a session that is not refreshed. */
 const TOKEN_SECONDS = 3600;
@@ -18,12 +18,10 @@ const GRACE_MS = 10_000;
 const PURPOSE = "refresh token";
 
 /** The rights of a client's session, as granted. */
-interface ClientGrant {
+interface ClientGrant extends Pick<TokenClaims, "userId" | "email"> {
   clientId: string;
   resource: string;
   scopes: string[];
-  userId: string;
-  email?: string | undefined;
 }
 
 /** The grant behind a code. */
@@ -58,20 +56,19 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
     throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
   const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
   const { userId, email } = grant;
+  const session = { userId, email, kind: "mcp" as const, device, grant };
   const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
-  const started = await startSession(runtime, { userId, email, kind: "mcp", device, ...lifetimes, grant });
-  const { token, sessionId, expiresAt } = started;
+  const { token, sessionId, expiresAt } = await startSession(runtime, { ...session, ...lifetimes });
   const key = keys.oauthRefresh(userId, sessionId);
   await transact(redis, (transaction) => {
     transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, Date.parse(expiresAt));
   });
-  return issued(runtime, grant, { token, refresh: [userId, sessionId, 0] });
+  return issued(runtime, { token, scopes: grant.scopes, refresh: [userId, sessionId, 0] });
 }
 
 function isRedeemer(granted: CodeGrant, input: TokenRequest): boolean {
-  const { redirectUri, challenge } = granted;
-  const isSame = input.redirect_uri === redirectUri && isFor(granted, input);
-  return isSame && sameText(challengeOf(input.code_verifier ?? ""), challenge);
+  const isProven = sameText(challengeOf(input.code_verifier ?? ""), granted.challenge);
+  return isProven && input.redirect_uri === granted.redirectUri && isFor(granted, input);
 }
 
 function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolean {
@@ -97,7 +94,7 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
   if (became !== "used") throw refused();
   const claims = { userId, email: grant.email, sessionId, grant, expiresAt: now + TOKEN_SECONDS * 1000 };
   const token = await issueToken(runtime, claims);
-  return issued(runtime, grant, { token, refresh: [userId, sessionId, Number(next)] });
+  return issued(runtime, { token, scopes: grant.scopes, refresh: [userId, sessionId, Number(next)] });
 }
 
 function refused(): Error {
@@ -106,8 +103,7 @@ function refused(): Error {
 
 function issued(
   { env }: Runtime,
-  { scopes }: ClientGrant,
-  { token, refresh }: { token: string; refresh: RefreshToken },
+  { token, scopes, refresh }: { token: string; scopes: string[]; refresh: RefreshToken },
 ): IssuedToken {
   return {
     access_token: token,

@@ -15,17 +15,9 @@ const TOUCH_INTERVAL_MS = 60_000;
 const MAX_DEVICE_CHARACTERS = 80;
 
 /** A stored session; times in real ms. */
-interface StoredSession {
-  kind: SessionView["kind"];
-  device: string;
-  createdAt: number;
-  expiresAt: number;
-}
+type StoredSession = Pick<SessionView, "kind" | "device"> & Record<"createdAt" | "expiresAt", number>;
 
-interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant"> {
-  kind: SessionView["kind"];
-  /** The device name that the user sees. */
-  device: string;
+interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant">, Pick<SessionView, "kind" | "device"> {
   /** Its lifetime. */
   seconds: number;
   /** Lifetime of its token, if it is shorter. */
@@ -81,8 +73,8 @@ export async function listSessions(
   const { limit, after } = pageOf(env, input, list);
   const all = viewsOf(await redis.hgetall(list), caller.sessionId);
   const rest = after === undefined ? all : all.filter((one) => sortKeyOf(one) < after);
-  const [sessions, last] = [rest.slice(0, limit), rest[limit - 1]];
-  return { sessions, nextCursor: cursorAfter(env, rest.length > limit && last ? sortKeyOf(last) : undefined, list) };
+  const last = rest.length > limit ? rest[limit - 1] : undefined;
+  return { sessions: rest.slice(0, limit), nextCursor: cursorAfter(env, last && sortKeyOf(last), list) };
 }
 
 /** Revokes a session of the user from the next request on; `current` means the caller's own. `session_not_found`. */

@@ -54,10 +54,8 @@ export class Sessions implements TokenVerifier {
   readonly #outside: KeySet | undefined;
   readonly #isLive: SessionChecks["isLive"];
   readonly #clock: () => number;
-  readonly #checked = new LRUCache<string, { session: TokenSession; from: number; until: number }>({
-    maxSize: MAX_CACHED_CHARACTERS,
-    sizeCalculation: (_, token) => token.length,
-  });
+  /** The sessions of tokens whose signature was verified. */
+  readonly #checked: LRUCache<string, TokenSession>;
 
   constructor(env: Env, own: SigningKey, { isLive, clock = Date.now, outbound = new Outbound(env) }: SessionChecks) {
     const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
@@ -67,6 +65,13 @@ export class Sessions implements TokenVerifier {
     this.#clock = clock;
     this.#ownKeys = createLocalJWKSet(this.jwks);
     this.#outside = place === undefined ? undefined : new KeySet(() => readKeySet(outbound, place), clock);
+    const size = { maxSize: MAX_CACHED_CHARACTERS, sizeCalculation: (_: unknown, token: string) => token.length };
+    this.#checked = new LRUCache<string, TokenSession>({
+      ...size,
+      ttl: SIGNATURE_CACHE_MS,
+      ttlResolution: 0,
+      perf: { now: clock },
+    });
   }
 
   /** The published key set of this service. */
@@ -86,12 +91,12 @@ export class Sessions implements TokenVerifier {
   /** The session of a signed token. The signature check is cached for a minute; the session's state is not. */
   async #signed(token: string): Promise<TokenSession> {
     const known = this.#checked.get(token);
-    const now = this.#clock();
-    if (known && now >= known.from && now < known.until) return known.session;
+    if (known) return known;
     const { payload, isOwn } = await this.#verify(token);
     const session = sessionOf(this.#env, payload, isOwn);
-    const until = Math.min(now + SIGNATURE_CACHE_MS, ((payload.exp as number) + LEEWAY_SECONDS) * 1000);
-    this.#checked.set(token, { session, from: ((payload.nbf ?? 0) - LEEWAY_SECONDS) * 1000, until });
+    const left = ((payload.exp as number) + LEEWAY_SECONDS) * 1000 - this.#clock();
+    // Without a lifetime it would be cached for ever.
+    this.#checked.set(token, session, { ttl: Math.max(1, Math.min(SIGNATURE_CACHE_MS, left)) });
     return session;
   }
 
@@ -173,20 +178,14 @@ class KeySet {
    * cooldown. `service_unavailable` if only a refresh could decide and it fails.
    */
   async holding(kid: string | undefined): Promise<Keys> {
-    if (this.#age() > MAX_AGE_MS) await this.#refresh();
-    else if (!this.#knows(kid)) await this.#refresh(COOLDOWN_MS);
-    else if (this.#age() > REFRESH_AFTER_MS) void this.#refresh();
-    const isUndecided = !this.#knows(kid) && this.#failure !== undefined;
-    if (this.#keys === undefined || this.#age() > MAX_AGE_MS || isUndecided) throw unreachable(this.#failure);
+    const age = () => this.#clock() - this.#readAt;
+    const isKnown = () => kid === undefined || this.#ids.has(kid);
+    if (age() > MAX_AGE_MS) await this.#refresh();
+    else if (!isKnown()) await this.#refresh(COOLDOWN_MS);
+    else if (age() > REFRESH_AFTER_MS) void this.#refresh();
+    const isUndecided = !isKnown() && this.#failure !== undefined;
+    if (this.#keys === undefined || age() > MAX_AGE_MS || isUndecided) throw unreachable(this.#failure);
     return this.#keys;
-  }
-
-  #age(): number {
-    return this.#clock() - this.#readAt;
-  }
-
-  #knows(kid: string | undefined): boolean {
-    return kid === undefined || this.#ids.has(kid);
   }
 
   /** One refresh at a time, and none in the pause after a failed one or in the `cooldown` (ms) after this one. Never rejects. */
