@@ -3,22 +3,9 @@ import type { Lead } from "../schemas/leads.ts";
 import type { View } from "./route.ts";
 
 const columns = [
-  "leadId",
-  "createdAt",
-  "updatedAt",
-  "email",
-  "name",
-  "firstName",
-  "company",
-  "phone",
-  "service",
-  "message",
-  "source",
-  "pageSlug",
-  "campaignId",
-  "status",
-  "fields",
-] as const;
+  ...["leadId", "createdAt", "updatedAt", "email", "name", "firstName", "company", "phone", "service", "message"],
+  ...["source", "pageSlug", "campaignId", "status", "fields"],
+];
 
 /** Leads as CSV (RFC 4180), streamed in batches. Cells that a spreadsheet would run as formulas are escaped. */
 export function leadsCsv(batches: AsyncIterable<Lead[]>): View {
@@ -27,7 +14,7 @@ export function leadsCsv(batches: AsyncIterable<Lead[]>): View {
 }
 
 async function* text(batches: AsyncIterable<Lead[]>): AsyncGenerator<string> {
-  yield csvLines([[...columns]]);
+  yield csvLines([columns]);
   for await (const leads of batches) if (leads.length > 0) yield csvLines(leads.map(cells));
 }
 

@@ -25,6 +25,10 @@ export const me = s.object({
 });
 export type Me = s.Infer<typeof me>;
 
+/** `GET /v2/account/tokens`, and the path of one token. */
+export const tokenListing = s.object(s.listing);
+export const tokenPath = s.object({ tokenId: s.string() });
+
 const derived = s.ignored("tokenId", "secret", "expiresAt", "createdAt", "lastUsedAt");
 
 /** `POST /v2/account/tokens`; without `expiresInDays` the token is valid until it is revoked. */
@@ -35,25 +39,18 @@ export const newToken = s.object({
   ...derived,
 });
 
-/** A token with its secret, which is shown only once. */
-export const shownToken = s.object({
+const tokenFields = {
   tokenId: s.string(),
   name: s.string(),
   scopes: s.array(s.string()),
   expiresAt: s.nullable(s.instant),
-  secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
-});
+};
+/** A token with its secret, which is shown only once. */
+export const shownToken = s.object({ ...tokenFields, secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }) });
 export type NewToken = s.Infer<typeof shownToken>;
 
 /** A token as its owner sees it later. */
-export const token = s.object({
-  tokenId: s.string(),
-  name: s.string(),
-  scopes: s.array(s.string()),
-  createdAt: s.instant,
-  expiresAt: s.nullable(s.instant),
-  lastUsedAt: s.nullable(s.instant),
-});
+export const token = s.object({ ...tokenFields, createdAt: s.instant, lastUsedAt: s.nullable(s.instant) });
 export type Token = s.Infer<typeof token>;
 
 /** The public look of a handle, and its owners' notifications. */
@@ -70,8 +67,6 @@ export const settingsPath = s.object({ handle: s.handle });
 /** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
 export const settingsChange = s.merge(settingsPath, s.partial(settings));
 
-/** `GET /v2/account/tokens`. */
-export const tokenListing = s.object(s.listing);
 /** A session of the signed-in user: the device, and since when. */
 export const session = s.object({
   sessionId: s.string(),
@@ -88,9 +83,6 @@ export type Session = s.Infer<typeof session>;
 export const sessionListing = s.object(s.listing);
 /** The path of one session; `current` is the caller's own. */
 export const sessionPath = s.object({ sessionId: s.string() });
-
-/** The path of one token. */
-export const tokenPath = s.object({ tokenId: s.string() });
 
 /**
  * `POST /oauth/assistant/desktop/start`: the challenge may be any text; redemption verifies it. A text `deviceName` is shown with up to 80
@@ -113,9 +105,13 @@ export const pairingStarted = s.object({
 export type PairingStarted = s.Infer<typeof pairingStarted>;
 
 const attemptId = s.string({ minLength: 1, maxLength: 128 });
+const decision = s.oneOf("allow", "deny");
+const cookie = s.optional(s.string());
+/** The decision by one of our own forms, which only its page can send. */
+const decided = { decision, proof: s.string({ maxLength: 200 }), cookie };
 
 /** `POST /oauth/assistant/desktop/authorize`. */
-export const pairingDecision = s.object({ attemptId, decision: s.oneOf("allow", "deny") });
+export const pairingDecision = s.object({ attemptId, decision });
 /** The result of the decision. */
 export const pairingDecided = s.object({ attemptId: s.string(), status: s.oneOf("authorised", "denied") });
 export type PairingDecided = s.Infer<typeof pairingDecided>;
@@ -134,39 +130,29 @@ export const pairingRedeemed = s.object({
 export type PairingRedeemed = s.Infer<typeof pairingRedeemed>;
 
 /** The page where a person decides about an attempt: its address and its form. */
-export const pairingPage = s.object({
-  attemptId: s.optional(s.string({ maxLength: 128 })),
-  cookie: s.optional(s.string()),
-});
-export const pairingForm = s.object({
-  attemptId,
-  decision: s.oneOf("allow", "deny"),
-  proof: s.string({ maxLength: 200 }),
-  cookie: s.optional(s.string()),
-});
+export const pairingPage = s.object({ attemptId: s.optional(s.string({ maxLength: 128 })), cookie });
+export const pairingForm = s.object({ attemptId, ...decided });
 
 /** A sign-in may return to an authorization request, which contains the id of its client. */
-const MAX_RETURN_LENGTH = 8000;
+const returnTo = s.optional(s.string({ maxLength: 8000 }));
 
 /** The built-in sign-in page and its two forms: an address, then the mailed code. */
-export const signInPage = s.object({
-  returnTo: s.optional(s.string({ maxLength: MAX_RETURN_LENGTH })),
-  cookie: s.optional(s.string()),
-});
+export const signInPage = s.object({ returnTo, cookie });
 export const signInForm = s.object({
   email: s.optional(s.string({ maxLength: 320 })),
   signInId: s.optional(s.string({ maxLength: 128 })),
   code: s.optional(s.string({ maxLength: 32 })),
-  returnTo: s.optional(s.string({ maxLength: MAX_RETURN_LENGTH })),
+  returnTo,
   origin: s.optional(s.string()),
   host: s.optional(s.string()),
-  cookie: s.optional(s.string()),
+  cookie,
   userAgent: s.optional(s.string()),
   visitorLanguage: s.optional(s.string()),
 });
 
-const MAX_REDIRECT_LENGTH = 500;
-const redirectUri = s.string({ minLength: 1, maxLength: MAX_REDIRECT_LENGTH });
+const redirectUri = s.string({ minLength: 1, maxLength: 500 });
+const clientId = s.string({ maxLength: 4000 });
+const resource = s.optional(s.string({ maxLength: 500 }));
 
 /** `POST /oauth/register` (RFC 7591, section 2); further metadata is dropped. */
 export const clientRegistration = s.object({
@@ -186,33 +172,28 @@ export const registeredClient = s.object({
 export type RegisteredClient = s.Infer<typeof registeredClient>;
 
 const authorizationFields = {
-  client_id: s.string({ maxLength: 4000 }),
+  client_id: clientId,
   redirect_uri: redirectUri,
   response_type: s.optional(s.string({ maxLength: 40 })),
   code_challenge: s.optional(s.string({ maxLength: 128 })),
   code_challenge_method: s.optional(s.string({ maxLength: 40 })),
-  resource: s.optional(s.string({ maxLength: 500 })),
+  resource,
   scope: s.optional(s.string({ maxLength: 500 })),
   state: s.optional(s.string({ maxLength: 1000 })),
 };
 /** `GET /oauth/authorize` (RFC 6749, section 4.1.1, with RFC 7636 and RFC 8707). */
-export const authorizationPage = s.object({ ...authorizationFields, cookie: s.optional(s.string()) });
+export const authorizationPage = s.object({ ...authorizationFields, cookie });
 /** The form of that page: the request again, and the decision. */
-export const authorizationForm = s.object({
-  ...authorizationFields,
-  decision: s.oneOf("allow", "deny"),
-  proof: s.string({ maxLength: 200 }),
-  cookie: s.optional(s.string()),
-});
+export const authorizationForm = s.object({ ...authorizationFields, ...decided });
 /** `POST /oauth/token` (RFC 6749, sections 4.1.3 and 6). */
 export const tokenRequest = s.object({
   grant_type: s.optional(s.string({ maxLength: 100 })),
   code: s.optional(s.string({ maxLength: 128 })),
-  client_id: s.optional(s.string({ maxLength: 4000 })),
-  redirect_uri: s.optional(s.string({ maxLength: MAX_REDIRECT_LENGTH })),
+  client_id: s.optional(clientId),
+  redirect_uri: s.optional(s.string({ maxLength: 500 })),
   code_verifier: s.optional(s.string({ maxLength: 128 })),
   refresh_token: s.optional(s.string({ maxLength: 1000 })),
-  resource: s.optional(s.string({ maxLength: 500 })),
+  resource,
 });
 /** An access token (RFC 6749, section 5.1). */
 export const issuedToken = s.object({

@@ -74,30 +74,20 @@ export type Lead = s.Infer<typeof lead>;
 export const leadAccepted = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("ACCEPTED", "UNVERIFIED") }) });
 /** `{lead: {leadId, status}}` of a verified address. */
 export const leadVerified = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("VERIFIED") }) });
+const filters = {
+  handle: s.handle,
+  pageSlug: s.optional(s.text(96)),
+  campaignId: s.optional(s.text(128)),
+  since: s.optional(s.instantOrDate),
+};
 /** `GET …/leads`. */
-export const leadListing = s.object({
-  handle: s.handle,
-  q: s.optional(s.text(200)),
-  pageSlug: s.optional(s.text(96)),
-  campaignId: s.optional(s.text(128)),
-  since: s.optional(s.instantOrDate),
-  ...s.listing,
-});
+export const leadListing = s.object({ ...filters, q: s.optional(s.text(200)), ...s.listing });
 /** `GET …/leads/export`. */
-export const leadExport = s.object({
-  handle: s.handle,
-  pageSlug: s.optional(s.text(96)),
-  campaignId: s.optional(s.text(128)),
-  since: s.optional(s.instantOrDate),
-});
+export const leadExport = s.object(filters);
 /** The path of one lead. */
 export const leadPath = s.object({ handle: s.string(), leadId: s.string() });
 /** `POST …/leads/{leadId}/verify`. */
-export const leadCode = s.object({
-  handle: s.string(),
-  leadId: s.string(),
-  code: s.string({ minLength: 1, maxLength: 20 }),
-});
+export const leadCode = s.merge(leadPath, s.object({ code: s.string({ minLength: 1, maxLength: 20 }) }));
 
 /** `POST …/campaigns`. */
 export const newCampaign = s.object({

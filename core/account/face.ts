@@ -13,9 +13,12 @@ export { issueAccess } from "./client-tokens.ts";
 export { registerClient } from "./clients.ts";
 export { attachDomain, type DomainClaim, domainClaim, domainsOf, proveDomain } from "./domains.ts";
 export {
+  type ArrivingHandle,
+  beginImport,
   entitlementsOf,
   epochOf,
   findHandle,
+  finishImport,
   handlesOf,
   hasRole,
   membersOf,
@@ -26,7 +29,6 @@ export {
   setHandleActive,
   throttleTag,
 } from "./handles.ts";
-export { type ArrivingHandle, beginImport, finishImport } from "./imports.ts";
 export {
   decideByForm,
   decidePairing,

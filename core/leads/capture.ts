@@ -18,8 +18,15 @@ import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { takeToken } from "../store/throttle.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { type LeadInput, readLeadInput } from "./input.ts";
-import { awaitsCode, confirmedOf, overlaid, presentLead, type StoredLead } from "./merging.ts";
+import {
+  awaitsCode,
+  confirmedOf,
+  type LeadInput,
+  overlaid,
+  presentLead,
+  readLeadInput,
+  type StoredLead,
+} from "./content.ts";
 
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;

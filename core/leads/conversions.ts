@@ -20,23 +20,10 @@ export async function recordConversion(
   const at = runtime.now();
   const createdAt = new Date(at).toISOString();
   const conversionId = runtime.id("conv_");
-  const conversion = {
-    conversionId,
-    leadId,
-    campaignId,
-    value: input.value ?? null,
-    currency: input.currency ?? null,
-    occurredAt: input.occurredAt ?? createdAt,
-    createdAt,
-  };
-  const trigger = job("campaigns.trigger", conversionId, {
-    handle,
-    leadId,
-    campaignId,
-    trigger: "CONVERSION",
-    triggerId: conversionId,
-    at,
-  });
+  const { value = null, currency = null, occurredAt = createdAt } = input;
+  const conversion = { conversionId, leadId, campaignId, value, currency, occurredAt, createdAt };
+  const about = { handle, leadId, campaignId, trigger: "CONVERSION", triggerId: conversionId, at } as const;
+  const trigger = job("campaigns.trigger", conversionId, about);
   const event = eventJob(runtime, handle, { type: "conversion.recorded", data: { handle, conversion } });
   const word = await runtime.queues.step(handle, [event, trigger], (outbox, jobs) =>
     scripts.recordConversion(

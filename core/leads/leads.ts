@@ -8,7 +8,7 @@ import { cursorAfter, pageOf } from "../store/paging.ts";
 import { rankAfter, readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { personKey, RECENT_MS, recentKey } from "./capture.ts";
-import { presentLead, type StoredLead } from "./merging.ts";
+import { presentLead, type StoredLead, textNames } from "./content.ts";
 import { withdrawNotices } from "./notices.ts";
 
 /** Ms by which a lead's last capture may be later than its first, which orders the lists: `recent`, plus the tolerance for clocks. */
@@ -114,7 +114,6 @@ function fits(lead: Lead, asked: Filter): boolean {
   if (asked.campaignId !== undefined && lead.campaignId !== asked.campaignId) return false;
   if (asked.since !== undefined && Date.parse(lead.captures.last) < Date.parse(asked.since)) return false;
   if (asked.q === undefined) return true;
-  const { email, name, firstName, company, phone, service, message, source, fields } = lead;
-  const text = [email, name, firstName, company, phone, service, message, source, ...Object.values(fields)];
+  const text = [lead.email, ...textNames.map((name) => lead[name]), ...Object.values(lead.fields)];
   return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
 }

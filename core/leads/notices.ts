@@ -15,7 +15,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
-import type { StoredLead } from "./merging.ts";
+import type { StoredLead } from "./content.ts";
 
 const HOUR_MS = 3_600_000;
 /** Maximum number of single mails per hour; further leads come in one digest at its end (docs/reference.md, "Leads"). */

@@ -17,7 +17,7 @@ import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { digestTag, hasToken } from "../store/throttle.ts";
 import { leadJobs } from "./capture.ts";
-import { awaitsCode, type StoredLead, verified } from "./merging.ts";
+import { awaitsCode, type StoredLead, verified } from "./content.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
 const CODE_TTL_MS = 600_000;

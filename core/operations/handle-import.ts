@@ -9,7 +9,7 @@ import { keys } from "../store/keys.ts";
 import { tryLock } from "../store/lock.ts";
 import { pipelined } from "../store/redis.ts";
 import { rebindWebhooks } from "../webhooks/face.ts";
-import { type ExportedKey, type ExportHeader, openExport } from "./export-file.ts";
+import { type ExportedKey, type ExportHeader, openExport } from "./handle-export.ts";
 import { isCarried, KEY_BATCH, removeKeys } from "./handle-keys.ts";
 import { type Rename, type Value, valueTypes } from "./key-values.ts";
 

@@ -6,7 +6,23 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { AnswerRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
 import { cutText } from "../platform/words.ts";
-import type { LeadContent } from "./merging.ts";
+
+/** The native texts of a lead, all optional. */
+export const textNames = ["name", "firstName", "company", "phone", "service", "message", "source"] as const;
+const contentNames = [...textNames, "email", "leadContext", "tracking", "consent"] as const satisfies (keyof Lead)[];
+
+/** The content of a lead that a repeated capture may change. */
+export type LeadContent = Pick<Lead, (typeof contentNames)[number] | "fields">;
+
+/** A stored lead. */
+export type StoredLead = Lead & {
+  /** Content that the person verified by a code; only another code changes it. */
+  confirmed?: LeadContent | undefined;
+  /** The language of the page if the service speaks it, else of the browser (BCP 47). */
+  language?: string | undefined;
+  /** Later content for the same address that awaits a code. */
+  unconfirmed?: LeadContent | undefined;
+};
 
 /** A visitor's input in stored form. */
 export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
@@ -32,13 +48,7 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
   const custom = Object.entries(content).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
     email: address,
-    name: content.name,
-    firstName: content.firstName,
-    company: content.company,
-    phone: content.phone,
-    service: content.service,
-    message: content.message,
-    source: content.source,
+    ...Object.fromEntries(textNames.map((name) => [name, content[name]])),
     fields: customFields([
       ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
@@ -136,4 +146,39 @@ function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
     evidenceTitles: titles.slice(0, 20).map((title: string) => title.slice(0, 300)),
     ...text("retrievalMode", 100),
   };
+}
+
+/** Overlays content over earlier content: later values win, absent ones stay. Nothing else of either lead is in the result. */
+export function overlaid(earlier: LeadContent | undefined, later: LeadContent): LeadContent {
+  const values = contentNames.map((name) => [name, later[name] ?? earlier?.[name] ?? later[name]]);
+  return { ...Object.fromEntries(values), fields: mergedFields(earlier?.fields ?? {}, later.fields) };
+}
+
+/** The verified content of a lead. */
+export function confirmedOf(lead: StoredLead): LeadContent | undefined {
+  return lead.confirmed ?? (lead.status === "VERIFIED" ? overlaid(undefined, lead) : undefined);
+}
+
+/** The lead after the right code: all its content is verified. */
+export function verified(lead: StoredLead, at: string): StoredLead {
+  const confirmed = overlaid(lead, lead.unconfirmed ?? lead);
+  return { ...lead, ...confirmed, status: "VERIFIED", confirmed, unconfirmed: undefined, updatedAt: at };
+}
+
+/** A lead as its owner sees it. */
+export function presentLead(stored: StoredLead & { version?: number }): Lead {
+  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
+  return lead;
+}
+
+/** True while some content awaits verification. */
+export function awaitsCode({ status, unconfirmed }: StoredLead): boolean {
+  return status === "UNVERIFIED" || unconfirmed !== undefined;
+}
+
+/** Custom fields of one person: the later ones, and as many of the newest earlier ones as fit. */
+function mergedFields(earlier: Lead["fields"], later: Lead["fields"]): Lead["fields"] {
+  const others = Object.entries(earlier).filter(([name]) => !Object.hasOwn(later, name));
+  const room = MAX_FIELDS - Object.keys(later).length;
+  return { ...Object.fromEntries(others.slice(Math.max(0, others.length - room))), ...later };
 }
