@@ -15,34 +15,33 @@ const MAX_QUERY_WORDS = 64;
 /** A posting is one number: the slot in the high bits, the term's frequency in the lowest eight. */
 const FREQUENCY_BITS = 8;
 const HIGHEST_FREQUENCY = 255;
-/** Bytes of a term besides its postings: the string, its dictionary entry, the array's header. */
+/** Bytes of a term besides its name and postings, of a document besides its terms, and of a term in a document. */
 const TERM_BYTES = 220;
-const SEQUENCE_BYTES = 120;
+const DOCUMENT_BYTES = 120;
+const REFERENCE_BYTES = 8;
 
-/** A word of a question: its possible terms, and how often the question has it. */
-interface QueryTerm {
-  ids: readonly number[];
-  count: number;
+/** A term of the dictionary. */
+interface Term {
+  name: string;
+  /** A posting for each document that contains it, in no order; the rest is room for more. */
+  postings: Uint32Array;
+  documents: number;
 }
 
-/** Adjacent words of a question: the index of their weight, by the ids of the first and the second. */
+/** Adjacent words of a question: the index of their weight, by the terms of the first and the second. */
 interface Neighbours {
-  numbers: ReadonlyMap<number, ReadonlyMap<number, number>>;
+  indexes: ReadonlyMap<Term, ReadonlyMap<Term, number>>;
   weights: readonly number[];
 }
 
 /**
  * Ranks documents by BM25 and by adjacent words. Documents are lists of terms with small integers (slots) that the caller chooses and may
- * reuse after a removal. Everything is synchronous and in typed arrays.
+ * reuse after a removal. Everything is synchronous.
  */
 export class LexicalIndex {
-  readonly #ids = new Map<string, number>();
-  readonly #names: string[] = [];
-  readonly #postings: Uint32Array[] = [];
-  readonly #frequencies: number[] = [];
-  readonly #freeIds: number[] = [];
-  /** By slot: the ids of its terms in order, with repeats. */
-  readonly #sequences: (Uint32Array | undefined)[] = [];
+  readonly #terms = new Map<string, Term>();
+  /** By slot: the terms of its document in order, with repeats. */
+  readonly #sequences: (Term[] | undefined)[] = [];
   #norms = new Float32Array(0);
   #scores = new Float32Array(0);
   #normsKnown = false;
@@ -56,9 +55,9 @@ export class LexicalIndex {
   }
 
   add(slot: number, documentTerms: readonly string[]): void {
-    if (this.#sequences[slot]) this.remove(slot);
-    const sequence = Uint32Array.from(documentTerms, (term) => this.#idOf(term));
-    for (const [id, count] of tally(sequence)) this.#addPosting(id, slot, count);
+    this.remove(slot);
+    const sequence = documentTerms.map((name) => this.#terms.get(name) ?? this.#create(name));
+    for (const [term, count] of tally(sequence)) this.#addPosting(term, slot, count);
     this.#sequences[slot] = sequence;
     this.#count(sequence, 1);
   }
@@ -66,81 +65,61 @@ export class LexicalIndex {
   remove(slot: number): void {
     const sequence = this.#sequences[slot];
     if (!sequence) return;
-    for (const id of new Set(sequence)) this.#removePosting(id, slot);
+    for (const term of new Set(sequence)) this.#removePosting(term, slot);
     this.#sequences[slot] = undefined;
     this.#count(sequence, -1);
   }
 
   /** The best documents for the words of a question in order, each word given by its possible terms. Best first. */
   search(words: readonly (readonly string[])[], limit: number, isAllowed: SlotFilter = () => true): Ranked<number>[] {
-    const query = words.slice(0, MAX_QUERY_WORDS).map((terms) => terms.flatMap((term) => this.#ids.get(term) ?? []));
-    this.#prepare();
-    for (const { ids, count } of distinct(query)) for (const id of ids) this.#score(id, count);
+    const known = words.map((names) => names.flatMap((name) => this.#terms.get(name) ?? []));
+    const query = known.slice(0, MAX_QUERY_WORDS);
+    if (!this.#normsKnown) this.#makeNorms();
+    this.#scores.fill(0);
+    for (const term of query.flat()) this.#score(term);
     const best = bestSlots(this.#scores, { limit: Math.max(limit, PROXIMITY_DEPTH), floor: 0, isAllowed });
     return this.#byProximity(best, query).slice(0, limit);
   }
 
-  #idOf(term: string): number {
-    const known = this.#ids.get(term);
-    if (known !== undefined) return known;
-    const id = this.#freeIds.pop() ?? this.#names.length;
-    this.#ids.set(term, id);
-    this.#names[id] = term;
-    this.#postings[id] = new Uint32Array(1);
-    this.#frequencies[id] = 0;
-    this.#held += TERM_BYTES + term.length + 4;
-    return id;
+  #create(name: string): Term {
+    const term = { name, postings: new Uint32Array(1), documents: 0 };
+    this.#terms.set(name, term);
+    this.#held += TERM_BYTES + name.length + term.postings.byteLength;
+    return term;
   }
 
-  #addPosting(id: number, slot: number, count: number): void {
-    const frequency = this.#frequencies[id]!;
-    if (frequency === this.#postings[id]!.length) this.#resize(id, Math.ceil(frequency * 1.5) + 1);
-    this.#postings[id]![frequency] = slot * 2 ** FREQUENCY_BITS + Math.min(count, HIGHEST_FREQUENCY);
-    this.#frequencies[id] = frequency + 1;
+  #addPosting(term: Term, slot: number, count: number): void {
+    if (term.documents === term.postings.length) this.#resize(term, Math.ceil(term.documents * 1.5) + 1);
+    term.postings[term.documents++] = slot * 2 ** FREQUENCY_BITS + Math.min(count, HIGHEST_FREQUENCY);
   }
 
-  /** Postings are unordered, so the last one fills the gap. */
-  #removePosting(id: number, slot: number): void {
-    const postings = this.#postings[id]!;
-    const last = --this.#frequencies[id]!;
-    for (let at = 0; at <= last; at++) {
-      if (postings[at]! >>> FREQUENCY_BITS !== slot) continue;
-      postings[at] = postings[last]!;
-      break;
-    }
-    if (last === 0) this.#forget(id);
-    else if (last < postings.length / 4) this.#resize(id, last * 2);
+  /** The last posting fills the gap. */
+  #removePosting(term: Term, slot: number): void {
+    const { postings } = term;
+    const last = --term.documents;
+    const at = postings.findIndex((posting) => posting >>> FREQUENCY_BITS === slot);
+    postings[at] = postings[last]!;
+    if (last > 0 && last < postings.length / 4) this.#resize(term, last * 2);
+    if (last > 0) return;
+    this.#terms.delete(term.name);
+    this.#held -= TERM_BYTES + term.name.length + postings.byteLength;
   }
 
-  #forget(id: number): void {
-    const name = this.#names[id]!;
-    this.#ids.delete(name);
-    this.#freeIds.push(id);
-    this.#held -= TERM_BYTES + name.length + this.#postings[id]!.byteLength;
-    this.#names[id] = "";
-    this.#postings[id] = new Uint32Array(0);
-  }
-
-  #resize(id: number, length: number): void {
-    const old = this.#postings[id]!;
+  #resize(term: Term, length: number): void {
     const resized = new Uint32Array(length);
-    resized.set(old.subarray(0, Math.min(length, this.#frequencies[id]!)));
-    this.#postings[id] = resized;
-    this.#held += resized.byteLength - old.byteLength;
+    resized.set(term.postings.subarray(0, term.documents));
+    this.#held += resized.byteLength - term.postings.byteLength;
+    term.postings = resized;
   }
 
-  #count(sequence: Uint32Array, sign: 1 | -1): void {
+  #count(sequence: readonly Term[], sign: 1 | -1): void {
     this.#documents += sign;
     this.#totalLength += sign * sequence.length;
-    this.#held += sign * (sequence.byteLength + SEQUENCE_BYTES);
+    this.#held += sign * (DOCUMENT_BYTES + REFERENCE_BYTES * sequence.length);
     this.#normsKnown = false;
   }
 
-  #prepare(): void {
-    if (!this.#normsKnown) this.#makeNorms();
-    this.#scores.fill(0);
-  }
-
+  /** The damping of each slot: a term that occurs n times counts n / (n + damping), the less the longer the document. */
   #makeNorms(): void {
     const slots = this.#sequences.length;
     if (this.#norms.length < slots) {
@@ -148,17 +127,15 @@ export class LexicalIndex {
       this.#scores = new Float32Array(this.#norms.length);
     }
     const average = Math.max(1, this.#totalLength / Math.max(1, this.#documents));
-    for (let slot = 0; slot < slots; slot++) {
-      this.#norms[slot] = damping(this.#sequences[slot]?.length ?? 0, average);
-    }
+    for (let slot = 0; slot < slots; slot++)
+      this.#norms[slot] = K1 * (1 - B + (B * (this.#sequences[slot]?.length ?? 0)) / average);
     this.#normsKnown = true;
   }
 
-  #score(id: number, weight: number): void {
+  #score(term: Term): void {
     const [norms, scores] = [this.#norms, this.#scores];
-    const postings = this.#postings[id]!;
-    const documents = this.#frequencies[id]!;
-    const factor = weight * this.#rarity(id);
+    const { postings, documents } = term;
+    const factor = this.#rarity(term);
     for (let at = 0; at < documents; at++) {
       const posting = postings[at]!;
       const slot = posting >>> FREQUENCY_BITS;
@@ -168,8 +145,8 @@ export class LexicalIndex {
   }
 
   /** Moves up documents in which adjacent words of the question are adjacent. */
-  #byProximity(best: Ranked<number>[], query: readonly (readonly number[])[]): Ranked<number>[] {
-    const pairs = neighbours(query, (id) => this.#rarity(id));
+  #byProximity(best: Ranked<number>[], query: readonly (readonly Term[])[]): Ranked<number>[] {
+    const pairs = neighbours(query, (term) => this.#rarity(term));
     const scored = best.map(({ item, score }) => {
       return { item, score: score + proximity(this.#sequences[item]!, this.#norms[item]!, pairs) };
     });
@@ -177,55 +154,39 @@ export class LexicalIndex {
   }
 
   /** The weight of a term: the rarer, the higher; never negative. */
-  #rarity(id: number): number {
-    const frequency = this.#frequencies[id]!;
-    return (K1 + 1) * Math.log(1 + (this.#documents - frequency + 0.5) / (frequency + 0.5));
+  #rarity({ documents }: Term): number {
+    return (K1 + 1) * Math.log(1 + (this.#documents - documents + 0.5) / (documents + 0.5));
   }
 }
 
-/** Length normalisation: a term that occurs n times counts n / (n + damping). */
-function damping(length: number, averageLength: number): number {
-  return K1 * (1 - B + (B * length) / averageLength);
-}
-
-/** The words that any document contains, each once with its count. */
-function distinct(query: readonly (readonly number[])[]): QueryTerm[] {
-  const wanted = new Map<string, QueryTerm>();
-  for (const ids of query) {
-    if (ids.length === 0) continue;
-    const key = ids.join();
-    wanted.set(key, { ids, count: (wanted.get(key)?.count ?? 0) + 1 });
-  }
-  return [...wanted.values()];
-}
-
-function tally(sequence: Uint32Array): Map<number, number> {
-  const counts = new Map<number, number>();
-  for (const id of sequence) counts.set(id, (counts.get(id) ?? 0) + 1);
+function tally(sequence: readonly Term[]): Map<Term, number> {
+  const counts = new Map<Term, number>();
+  for (const term of sequence) counts.set(term, (counts.get(term) ?? 0) + 1);
   return counts;
 }
 
-/** The adjacent words of a question, each word given by its possible term ids; `rarity` weighs an id. */
-function neighbours(query: readonly (readonly number[])[], rarity: (id: number) => number): Neighbours {
-  const numbers = new Map<number, Map<number, number>>();
+/** The adjacent words of a question, each word given by its possible terms. */
+function neighbours(query: readonly (readonly Term[])[], rarity: (term: Term) => number): Neighbours {
+  const indexes = new Map<Term, Map<Term, number>>();
   const weights: number[] = [];
-  for (const [at, ids] of query.entries()) {
-    for (const id of ids) {
-      const after = numbers.get(id) ?? new Map<number, number>();
+  for (const [at, terms] of query.entries()) {
+    for (const term of terms) {
+      const after = indexes.get(term) ?? new Map<Term, number>();
       for (const next of query[at + 1] ?? [])
-        if (!after.has(next)) after.set(next, weights.push(NEIGHBOUR_WEIGHT * Math.min(rarity(id), rarity(next))) - 1);
-      if (after.size > 0) numbers.set(id, after);
+        if (!after.has(next))
+          after.set(next, weights.push(NEIGHBOUR_WEIGHT * Math.min(rarity(term), rarity(next))) - 1);
+      if (after.size > 0) indexes.set(term, after);
     }
   }
-  return { numbers, weights };
+  return { indexes, weights };
 }
 
-/** The score of a document for adjacent words of the question that are adjacent in its sequence of ids; repeats are damped as in BM25. */
-function proximity(sequence: Uint32Array, damping: number, { numbers, weights }: Neighbours): number {
+/** The score of a document for adjacent words of the question that are adjacent in it; repeats are damped as in BM25. */
+function proximity(sequence: readonly Term[], damping: number, { indexes, weights }: Neighbours): number {
   if (weights.length === 0) return 0;
   const counts = new Uint32Array(weights.length);
   for (let at = 0; at + 1 < sequence.length; at++) {
-    const pair = numbers.get(sequence[at]!)?.get(sequence[at + 1]!);
+    const pair = indexes.get(sequence[at]!)?.get(sequence[at + 1]!);
     if (pair !== undefined) counts[pair]!++;
   }
   return weights.reduce((sum, weight, pair) => sum + (weight * counts[pair]!) / (counts[pair]! + damping), 0);
