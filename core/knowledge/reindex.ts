@@ -1,3 +1,4 @@
+import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -13,12 +14,12 @@ export async function reindexDocuments(
   handle?: string,
 ): Promise<number> {
   let count = 0;
-  for await (const found of handle === undefined ? handles(runtime) : [[handle]])
-    for (const one of found) count += await reindexHandle(runtime, one);
+  for await (const handles of handle === undefined ? allHandles(runtime) : [[handle]])
+    for (const one of handles) count += await reindexHandle(runtime, one);
   return count;
 }
 
-function handles({ redis }: Pick<Runtime, "redis">): AsyncIterable<string[]> {
+function allHandles({ redis }: Pick<Runtime, "redis">): AsyncIterable<string[]> {
   return redis.sscanStream(keys.handles, { count: BATCH });
 }
 
@@ -27,12 +28,9 @@ async function reindexHandle(
   handle: string,
 ): Promise<number> {
   const documents = await redis.zrange(keys.documents(handle), 0, "-1");
-  for (let at = 0; at < documents.length; at += BATCH) {
-    const some = documents.slice(at, at + BATCH);
-    const jobs = some.map((documentId) =>
-      job("knowledge.index", `knowledge.index-${documentId}-${id("")}`, { handle, documentId }),
-    );
-    await queues.later(...jobs);
-  }
+  const jobs = documents.map((documentId) =>
+    job("knowledge.index", `knowledge.index-${documentId}-${id("")}`, { handle, documentId }),
+  );
+  for (const some of chunksOf(jobs, BATCH)) await queues.later(...some);
   return documents.length;
 }

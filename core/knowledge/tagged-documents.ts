@@ -1,10 +1,11 @@
 import type { Redis } from "ioredis";
-import { LRUCache } from "lru-cache";
-import { tagSeparator } from "../engines/search/search.ts";
+import { documentMarks, tagSeparator } from "../engines/search/search.ts";
+import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
+import { VersionedCache } from "../store/versioned-cache.ts";
 import { documentKey } from "./documents.ts";
 
 /** A document for readers. */
@@ -25,9 +26,14 @@ const MAX_CHUNKS = 3000;
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const DOCUMENTS_PER_READ = 64;
 
-const cacheOf = perConnection(
-  () => new LRUCache<string, TaggedDocuments>({ maxSize: MAX_CACHED_BYTES, sizeCalculation: bytesOf }),
-);
+/** `documents` is absent if there are too many to read. */
+interface Shelf {
+  state: string;
+  bytes: number;
+  documents: TaggedDocument[] | undefined;
+}
+
+const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_CACHED_BYTES));
 
 /**
  * All documents of a handle with a tag, in order of creation; undefined if there are too many to read. If nothing has changed, it needs one
@@ -38,40 +44,28 @@ export async function taggedDocuments(
   handle: string,
   tag: string,
 ): Promise<TaggedDocuments | undefined> {
-  const cache = cacheOf(redis);
   const version = (await redis.hget(keys.knowledge(handle), "version")) ?? "";
-  const known = cache.get(`${handle} ${tag}`);
-  if (known?.version === version) return known;
-  const ids = await documentIds(redis, handle);
-  if (ids === undefined) return undefined;
-  const found = { version, documents: await readTagged(redis, handle, { ids, tag }) };
-  cache.set(`${handle} ${tag}`, found);
-  return found;
+  const { documents } = await shelvesOf(redis).get(`${handle} ${tag}`, version, async () => {
+    const documents = await readTagged(redis, handle, tag);
+    return { state: version, bytes: bytesOf(documents ?? []), documents };
+  });
+  return documents && { version, documents };
 }
 
-function bytesOf({ documents }: TaggedDocuments): number {
+function bytesOf(documents: readonly TaggedDocument[]): number {
   return documents.reduce((sum, { title, content }) => sum + 2 * (title.length + content.length), 1000);
 }
 
-/** Ids from the handle's knowledge hash, whose values are `<version>:<chunks>`; undefined if there are too many chunks. */
-async function documentIds(redis: Redis, handle: string): Promise<string[] | undefined> {
-  const [marks, ids] = await Promise.all([
+async function readTagged(redis: Redis, handle: string, tag: string): Promise<TaggedDocument[] | undefined> {
+  const [knowledge, ids] = await Promise.all([
     redis.hgetall(keys.knowledge(handle)),
     redis.zrange(keys.documents(handle), 0, MAX_CHUNKS.toString()),
   ]);
-  const counts = Object.entries(marks).filter(([field]) => field.startsWith("d:"));
-  const chunks = counts.reduce((sum, [, mark]) => sum + Number(mark.split(":")[1]), 0);
-  return chunks > MAX_CHUNKS ? undefined : ids.filter((id) => marks[`d:${id}`] !== undefined);
-}
-
-async function readTagged(
-  redis: Redis,
-  handle: string,
-  { ids, tag }: { ids: string[]; tag: string },
-): Promise<TaggedDocument[]> {
+  const marks = documentMarks(knowledge);
+  if ([...marks.values()].reduce((sum, { count }) => sum + count, 0) > MAX_CHUNKS) return undefined;
   const found: TaggedDocument[] = [];
-  for (let at = 0; at < ids.length; at += DOCUMENTS_PER_READ) {
-    const some = ids.slice(at, at + DOCUMENTS_PER_READ);
+  const indexed = ids.filter((id) => marks.has(id));
+  for (const some of chunksOf(indexed, DOCUMENTS_PER_READ)) {
     const rows = (await pipelined(redis, (pipeline) => {
       for (const id of some) pipeline.hmget(documentKey(handle, id), "title", "content", "containerTags");
     })) as (string | null)[][];

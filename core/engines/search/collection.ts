@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Embedding, FoundPassage, SearchRequest, SearchResult } from "../../platform/runtime.ts";
 import { LexicalIndex } from "./lexical.ts";
 import { fuse, type Ranked, type SlotFilter } from "./ranking.ts";
-import type { StoredChunk } from "./stored.ts";
+import type { DocumentMark, StoredChunk } from "./stored.ts";
 import { VectorIndex } from "./vectors.ts";
 import { queryTerms } from "./words.ts";
 
@@ -20,7 +20,7 @@ const PASSAGE_BYTES = 400;
 
 /** The passages of one handle in memory, with their words, vectors and tags. Changes and searches are synchronous. */
 export class Collection {
-  readonly #documents = new Map<string, number[]>();
+  readonly #documents = new Map<string, { mark: string; slots: number[] }>();
   readonly #passages: (FoundPassage | undefined)[] = [];
   readonly #freeSlots: number[] = [];
   readonly #words = new LexicalIndex();
@@ -37,17 +37,24 @@ export class Collection {
     return bytes;
   }
 
+  /** The ids of the documents. */
+  get documentIds(): Iterable<string> {
+    return this.#documents.keys();
+  }
+
+  /** The mark that a document was put with. */
+  markOf(documentId: string): string | undefined {
+    return this.#documents.get(documentId)?.mark;
+  }
+
   /** Replaces the passages of a document. */
-  put(documentId: string, entries: readonly Entry[]): void {
+  put({ documentId, mark }: DocumentMark, entries: readonly Entry[]): void {
     this.drop(documentId);
-    this.#documents.set(
-      documentId,
-      entries.map((entry) => this.#add(entry)),
-    );
+    this.#documents.set(documentId, { mark, slots: entries.map((entry) => this.#add(entry)) });
   }
 
   drop(documentId: string): void {
-    for (const slot of this.#documents.get(documentId) ?? []) this.#remove(slot);
+    for (const slot of this.#documents.get(documentId)?.slots ?? []) this.#remove(slot);
     this.#documents.delete(documentId);
     this.#languages = undefined;
   }

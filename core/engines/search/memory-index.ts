@@ -5,7 +5,7 @@ import type { IndexStatus, SearchIndex, SearchRequest, SearchResult } from "../.
 import { sliceClock } from "../../platform/slices.ts";
 import { keys } from "../../store/keys.ts";
 import { Collection, type Entry } from "./collection.ts";
-import { readChunks } from "./stored.ts";
+import { type DocumentMark, documentMarks, readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
 /** Memory limit of all handles together, in bytes: about 40,000 chunks with 384 dimensions. */
@@ -17,8 +17,6 @@ interface HandleIndex {
   collection: Collection;
   /** The handle's version in Redis that the collection reflects, `null` if the handle has none; undefined before the first load. */
   version?: string | null;
-  /** Document id to its mark in Redis, for loaded documents. */
-  marks: Map<string, string>;
   loading?: Promise<void> | undefined;
   /** True if the memory limit was reached before all documents were loaded. */
   partial: boolean;
@@ -74,11 +72,7 @@ export class MemoryIndex implements SearchIndex {
   }
 
   async #current(handle: string): Promise<HandleIndex> {
-    const held: HandleIndex = this.#handles.get(handle) ?? {
-      collection: new Collection(),
-      marks: new Map(),
-      partial: false,
-    };
+    const held: HandleIndex = this.#handles.get(handle) ?? { collection: new Collection(), partial: false };
     this.#keep(handle, held);
     const version = await this.#redis.hget(keys.knowledge(handle), "version");
     // A running load may have started before this search.
@@ -103,67 +97,53 @@ export class MemoryIndex implements SearchIndex {
   }
 
   async #update(handle: string, held: HandleIndex): Promise<void> {
+    const { collection } = held;
     const fields = await this.#redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
     const isDue = sliceClock();
-    for (const documentId of held.marks.keys()) {
-      if (!documents.has(documentId)) forget(held, documentId);
+    for (const documentId of collection.documentIds) {
+      if (!documents.has(documentId)) collection.drop(documentId);
       if (isDue()) await setImmediate();
     }
-    const changed = [...documents.values()].filter(({ documentId, mark }) => held.marks.get(documentId) !== mark);
+    const changed = [...documents.values()].filter(({ documentId, mark }) => collection.markOf(documentId) !== mark);
     held.partial = false;
     for (const group of groups(changed)) await this.#put(handle, held, group);
     held.version = fields.version ?? null;
   }
 
-  async #put(handle: string, held: HandleIndex, group: Change[]): Promise<void> {
+  async #put(handle: string, held: HandleIndex, group: DocumentMark[]): Promise<void> {
+    const { collection } = held;
     this.#keep(handle, held);
-    held.partial ||= held.collection.bytes > this.#limit;
+    held.partial ||= collection.bytes > this.#limit;
     // The old text of a changed document must not be found, even if there is no room for the new one.
-    if (held.partial) return group.forEach(({ documentId }) => void forget(held, documentId));
-    const documents = await readChunks(this.#redis, handle, group);
+    if (held.partial) return group.forEach(({ documentId }) => void collection.drop(documentId));
+    const chunkKeys = group.flatMap(({ documentId, count }) =>
+      Array.from({ length: count }, (_, part) => keys.chunk(handle, documentId, part)),
+    );
+    const chunks = await readChunks(this.#redis, chunkKeys, { vectors: true });
     const isDue = sliceClock();
-    for (const [at, { documentId, mark }] of group.entries()) {
+    for (const document of group) {
       const entries: Entry[] = [];
-      for (const chunk of documents[at]!) {
-        entries.push({ terms: passageTerms(chunk.passage), ...chunk });
+      for (const chunk of chunks.splice(0, document.count)) {
+        if (chunk) entries.push({ terms: passageTerms(chunk.passage), ...chunk });
         if (isDue()) await setImmediate();
       }
-      held.collection.put(documentId, entries);
-      held.marks.set(documentId, mark);
+      collection.put(document, entries);
     }
   }
 }
 
-interface Change {
-  documentId: string;
-  /** `<version>:<number of chunks>`. */
-  mark: string;
-  count: number;
-}
-
-function forget(held: HandleIndex, documentId: string): void {
-  held.collection.drop(documentId);
-  held.marks.delete(documentId);
-}
-
-function documentMarks(fields: Record<string, string>): Map<string, Change> {
-  const changes = Object.entries(fields)
-    .filter(([field]) => field.startsWith("d:"))
-    .map(([field, mark]) => ({ documentId: field.slice(2), mark, count: Number(mark.split(":")[1]) }));
-  return new Map(changes.map((change) => [change.documentId, change]));
-}
-
-function groups(changes: Change[]): Change[][] {
-  const found: Change[][] = [];
-  let room = 0;
-  for (const change of changes) {
-    if (found.length === 0 || room < change.count) {
+/** The documents of each round trip. */
+function groups(documents: DocumentMark[]): DocumentMark[][] {
+  const found: DocumentMark[][] = [];
+  let chunks = Number.POSITIVE_INFINITY;
+  for (const document of documents) {
+    chunks += document.count;
+    if (chunks > CHUNKS_A_READ) {
       found.push([]);
-      room = CHUNKS_A_READ;
+      chunks = document.count;
     }
-    found.at(-1)!.push(change);
-    room -= change.count;
+    found.at(-1)!.push(document);
   }
   return found;
 }

@@ -20,7 +20,7 @@ import {
   wordsIndex,
   wordsQuery,
 } from "./redisearch-commands.ts";
-import { readLanguages, readPassages } from "./stored.ts";
+import { readChunks, readLanguages } from "./stored.ts";
 import { queryTerms } from "./words.ts";
 
 /** Longer questions are cut, so that no input makes a slow query. */
@@ -62,8 +62,8 @@ export class RediSearchIndex implements SearchIndex {
   readonly #redis: Redis;
   readonly #fallback: SearchIndex;
   readonly #log: IndexLog;
-  readonly #checks = new Map<string, { at: number; done: Promise<void> }>();
-  readonly #logged = new Map<FallbackReason, number>();
+  readonly #checks = new LRUCache<string, Promise<void>>({ max: 100, ttl: STATE_TTL_MS });
+  readonly #logged = new LRUCache<FallbackReason, true>({ max: 100, ttl: LOG_INTERVAL_MS });
   /** Dimensions of the searches so far. */
   readonly #dimensions = new Set<number>();
   /** Handles whose passages have terms of this version. */
@@ -177,13 +177,12 @@ export class RediSearchIndex implements SearchIndex {
 
   /** Rejects with `Incomplete` until the server has read all chunks into an index. */
   #check(index: Declared): Promise<void> {
-    const now = performance.now();
     const known = this.#checks.get(index.name);
-    if (known && now - known.at < STATE_TTL_MS) return known.done;
+    if (known) return known;
     const done = this.#stateOf(index).then((state) => {
       if (state !== "complete") throw new Incomplete(state);
     });
-    this.#checks.set(index.name, { at: now, done });
+    this.#checks.set(index.name, done);
     return done;
   }
 
@@ -246,9 +245,8 @@ export class RediSearchIndex implements SearchIndex {
   #count({ reason, message }: Incomplete): void {
     const count = (this.fallbacks.get(reason) ?? 0) + 1;
     this.fallbacks.set(reason, count);
-    const now = performance.now();
-    if (now - (this.#logged.get(reason) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL_MS) return;
-    this.#logged.set(reason, now);
+    if (this.#logged.has(reason)) return;
+    this.#logged.set(reason, true);
     // The first words name the kind of error; the rest may contain a visitor's words.
     const error = message === reason ? {} : { error: message.split(" ", 2).join(" ") };
     this.#log.warn({ reason, ...error, count }, "knowledge.index.fallback");
@@ -268,12 +266,12 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /** A passage may have been removed or retagged since the search. */
-  async #read({ handle, tags, limit }: SearchRequest, found: Ranked<string>[]): Promise<SearchResult["hits"]> {
+  async #read({ tags, limit }: SearchRequest, found: Ranked<string>[]): Promise<SearchResult["hits"]> {
     const best = found.slice(0, limit);
     const chunkKeys = best.map(({ item }) => item);
-    const passages = await readPassages(this.#redis, handle, chunkKeys);
+    const chunks = await readChunks(this.#redis, chunkKeys, { vectors: false });
     return best.flatMap(({ score }, at) => {
-      const passage = passages[at];
+      const passage = chunks[at]?.passage;
       return passage && tags.every((tag) => passage.tags.includes(tag)) ? [{ passage, score }] : [];
     });
   }

@@ -8,7 +8,7 @@ import { type IndexLog, RediSearchIndex, silent } from "./redisearch-index.ts";
 export { type ChunkPiece, chunk } from "./chunking.ts";
 export { lessonCards, withoutLessonCards } from "./lesson-cards.ts";
 export { snippets } from "./snippets.ts";
-export { chunkFields, normalizeTags, readLanguages, tagSeparator } from "./stored.ts";
+export { chunkFields, documentMarks, normalizeTags, readLanguages, tagSeparator } from "./stored.ts";
 
 /**
  * The index that this Redis supports: the search module's if it is loaded, else the in-process one. Logs the choice and the reason. Rejects

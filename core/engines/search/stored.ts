@@ -20,8 +20,7 @@ export interface StoredChunk {
   vector?: Embedding;
 }
 
-const TEXTS = ["title", "topic", "source", "heading", "text", "tags", "language"] as const;
-const FIELDS = [...TEXTS, "model", "vector"] as const;
+const TEXTS = ["title", "topic", "source", "heading", "text", "tags", "language"];
 
 /** The fields of a chunk's hash; the last four are for the search module only. */
 export function chunkFields(handle: string, { passage, vector }: StoredChunk): Record<string, string | Buffer> {
@@ -32,20 +31,33 @@ export function chunkFields(handle: string, { passage, vector }: StoredChunk): R
   return { ...texts, tags: tags.join(tagSeparator), ...measured, ...searched, ...dimensions };
 }
 
-/** Reads the chunks of some documents in one round trip; omits missing chunks of documents that were just deleted. */
+/** A document in the knowledge hash of its handle. */
+export interface DocumentMark {
+  documentId: string;
+  /** `<version>:<number of chunks>`; changes with each write of the chunks. */
+  mark: string;
+  count: number;
+}
+
+/** The documents of a knowledge hash by their ids. */
+export function documentMarks(knowledge: Record<string, string>): Map<string, DocumentMark> {
+  const marks = Object.entries(knowledge).flatMap(([field, mark]) =>
+    field.startsWith("d:") ? { documentId: field.slice(2), mark, count: Number(mark.split(":")[1]) } : [],
+  );
+  return new Map(marks.map((one) => [one.documentId, one]));
+}
+
+/** Reads chunks by their keys in one round trip, with their vectors if asked; undefined for those of documents that were just deleted. */
 export async function readChunks(
   redis: Redis,
-  handle: string,
-  documents: readonly { documentId: string; count: number }[],
-): Promise<StoredChunk[][]> {
+  chunkKeys: readonly string[],
+  { vectors }: { vectors: boolean },
+): Promise<(StoredChunk | undefined)[]> {
+  const fields = vectors ? [...TEXTS, "model", "vector"] : TEXTS;
   const rows = (await pipelined(redis, (pipeline) => {
-    for (const { documentId, count } of documents) {
-      for (let part = 0; part < count; part++) pipeline.hmgetBuffer(keys.chunk(handle, documentId, part), ...FIELDS);
-    }
+    for (const key of chunkKeys) pipeline.hmgetBuffer(key, ...fields);
   })) as (Buffer | null)[][];
-  return documents.map(({ documentId, count }) =>
-    rows.splice(0, count).flatMap((row, part) => parseChunk(`${documentId}:${part}`, row)),
-  );
+  return rows.map((row, at) => parseChunk(chunkKeys[at]!, row));
 }
 
 /** The languages of a handle's passages, the most frequent first; English if there are none. */
@@ -56,45 +68,27 @@ export async function readLanguages(redis: Redis, handle: string): Promise<strin
   return languages.sort(([, one], [, other]) => other - one).map(([language]) => language);
 }
 
-/** Reads passages by the keys of their chunks, without vectors; undefined for missing ones. */
-export async function readPassages(
-  redis: Redis,
-  handle: string,
-  chunkKeys: readonly string[],
-): Promise<(FoundPassage | undefined)[]> {
-  const rows = await pipelined(redis, (pipeline) => {
-    for (const key of chunkKeys) pipeline.hmget(key, ...TEXTS);
-  });
-  const prefix = keys.chunk(handle, "", 0).slice(0, -":0".length);
-  return (rows as (string | null)[][]).map((row, at) => makePassage(chunkKeys[at]!.slice(prefix.length), row));
-}
-
 /** A vector in stored form: 32-bit floats, little-endian. */
 export function encodeVector(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-function parseChunk(id: string, row: (Buffer | null)[]): StoredChunk[] {
-  const texts = row.slice(0, TEXTS.length).map((value) => value?.toString() ?? null);
-  const passage = makePassage(id, texts);
-  if (!passage) return [];
-  const [model, bytes] = row.slice(TEXTS.length);
-  const values = decodeVector(bytes ?? null);
-  return [{ passage, ...(values ? { vector: { model: model?.toString() ?? "", values } } : {}) }];
-}
-
-function makePassage(id: string, row: (string | null)[]): FoundPassage | undefined {
-  const [title = "", topic = "", source = "", heading = "", text, tags, stored] = row.map(
-    (value) => value ?? undefined,
+function parseChunk(key: string, row: (Buffer | null)[]): StoredChunk | undefined {
+  const [title = "", topic = "", source = "", heading = "", text, tags, stored, model = ""] = row.map((value, field) =>
+    field <= TEXTS.length ? value?.toString() : undefined,
   );
   if (text === undefined) return undefined;
+  const id = key.slice(key.indexOf("}:") + 2);
   const documentId = id.slice(0, id.lastIndexOf(":"));
   // Chunks of earlier versions have no language.
   const language = stored || writtenLanguage(text) || "en";
-  return { id, documentId, title, topic, source, heading, text, language, tags: tags ? tags.split(tagSeparator) : [] };
+  const names = { id, documentId, title, topic, source, heading };
+  const passage = { ...names, text, language, tags: tags ? tags.split(tagSeparator) : [] };
+  const values = decodeVector(row[TEXTS.length + 1]);
+  return { passage, ...(values ? { vector: { model, values } } : {}) };
 }
 
-function decodeVector(bytes: Uint8Array | null): Float32Array | undefined {
-  if (bytes === null || bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
+function decodeVector(bytes: Uint8Array | null | undefined): Float32Array | undefined {
+  if (!bytes || bytes.length === 0 || bytes.length % 4 !== 0) return undefined;
   return new Float32Array(Uint8Array.from(bytes).buffer);
 }
