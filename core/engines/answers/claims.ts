@@ -115,7 +115,7 @@ export class ClaimChecker {
       if (term === undefined || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
       const likeness = this.#library.likenessOf({ forms }, language);
       const isEveryday = isCommon(term, language);
-      const weight = this.#library.weightOf({ isCommon: isEveryday, weight: 1 }, likeness) / this.#library.rarest;
+      const weight = this.#library.weightOf({ isCommon: isEveryday }, likeness) / this.#library.rarest;
       found.set(term, {
         ...{ likeness, weight },
         isCommon: isEveryday,

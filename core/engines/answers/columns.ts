@@ -2,7 +2,7 @@ import type { Library } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
-import type { Unit } from "./sections.ts";
+import { type Unit, unitsOf } from "./sections.ts";
 import { holdsShape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
@@ -19,32 +19,23 @@ export interface ColumnQuote {
 }
 
 /**
- * The column that a question names: one cell if it also names the best row, else the column of all `rows`. Undefined if it names no
- * column or several alike, if the cell is empty or lacks a requested price, if names and cells differ in number, and if a number of the
- * question is in no name.
+ * The column that a question names: one cell if it also names the best row, else the column of the whole table. Undefined if it names no
+ * column or several alike, if the cell is empty or lacks a requested price, and if a number of the question is in no name.
  */
-export function columnQuote(
-  library: Library,
-  question: Question,
-  { best, rows }: { best: Unit; rows: readonly Unit[] },
-): ColumnQuote | undefined {
+export function columnQuote(library: Library, question: Question, best: Unit): ColumnQuote | undefined {
   const { cells, columns, table } = best.block;
-  if (!cells || cells.length < MIN_COLUMNS || columns?.length !== cells.length) return undefined;
+  if (!cells || !columns || cells.length < MIN_COLUMNS) return undefined;
   const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
-  const asked = { words, plain: question.plain };
-  // The first column holds the labels.
-  const column = 1 + (namedOnce(columns.slice(1), asked, best.section.language) ?? -1);
+  const named = (names: readonly string[]) =>
+    namedOnce(names, { words, plain: question.plain }, best.section.language) ?? -1;
+  // The first column contains the labels.
+  const column = 1 + named(columns.slice(1));
   if (column === 0 || cells[column] === "" || lacksPrice(cells[column]!, best, question)) return undefined;
-  const own = rows.filter(({ block }) => block.table === table && block.columns?.length === block.cells?.length);
-  const row = namedOnce(
-    own.map(({ block }) => block.cells![0]!),
-    asked,
-    best.section.language,
-  );
   const names = termsIn(`${cells[0]} ; ${columns[column]}`, best.section.language);
   if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
-  const isCell = row !== undefined && own[row]?.at === best.at;
-  return { units: (isCell ? [best] : own).map((unit) => narrowed(unit, column)), isCell };
+  const rows = unitsOf(best.section).filter(({ block }) => block.table === table && block.columns);
+  const isCell = rows[named(rows.map(({ block }) => block.cells![0]!))]?.at === best.at;
+  return { units: (isCell ? [best] : rows).map((unit) => narrowed(unit, column)), isCell };
 }
 
 /** A price is not in the column "Hours a week", though "a week" is in the question. */

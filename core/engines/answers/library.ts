@@ -5,7 +5,6 @@ import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/lan
 import { plainText } from "../../platform/markdown.ts";
 import type { Block } from "./blocks.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
-import { MEASURES } from "./measures.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -19,10 +18,8 @@ export interface Hit {
   share: number;
   /** The weightiest word of the question that is absent from the section, as a share of the rarest word's weight. */
   missing: number;
-  /** It contains one of the requested forms, or a word for one. */
-  isShaped: boolean;
-  /** It contains nothing of a form that is requested for certain. */
-  isShapeless: boolean;
+  /** It contains one of the requested shapes, or a word for one; undefined if none is requested. */
+  isShaped: boolean | undefined;
   /** Its heading contains a subject of the question. */
   isHeaded: boolean;
 }
@@ -69,26 +66,12 @@ const TITLE = 0.4;
 const ABSENT = 0.7;
 const COMMON = 0.45;
 
-/** Weights of the requested shape, relative to a word of the question. */
-const SHAPE_WEIGHTS: Record<Shape, number> = {
-  amount: 0.6,
-  clock: 0.5,
-  time: 0.5,
-  duration: 0.6,
-  age: 0.6,
-  weight: 0.6,
-  length: 0.6,
-  warmth: 0.6,
-  count: 0.4,
-  place: 0.4,
-  person: 0.4,
-  phone: 1.2,
-  mail: 1.2,
-};
-/** Shapes that are recognised by their form; the others are guesses. */
-const CERTAIN_SHAPES: readonly Shape[] = [...MEASURES, "amount", "clock", "time", "count", "phone", "mail"];
+/** The weight of the requested shape, relative to a word of the question. */
+const SHAPE = 0.6;
 /** The least strength of a word for a shape, which then counts as much as its form. */
 const NAMED = 0.5;
+/** The least likeness between a word of the question and a word of a heading. */
+const HEADS = 0.75;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
 
@@ -139,11 +122,6 @@ export class Library {
       return this.#hitsIn(section, { wanted, asks }).map((hit) => ({ ...hit, score: hit.score * lead }));
     });
     return found.sort((one, other) => other.score - one.score);
-  }
-
-  /** All terms of the library that match a question. */
-  termsFor(question: Question): Set<string> {
-    return new Set(this.#wanted(question).flatMap(({ likeness }) => [...likeness.keys()]));
   }
 
   /** The units of a section with the weights of their terms. */
@@ -206,14 +184,12 @@ export class Library {
     return rows.map(({ reading, held, shaped }) => {
       const shape = sum(shaped, asks);
       const share = (sum(held, wanted) + shape) / total;
-      const isShaped = shaped.some((one) => one > 0);
-      const fits = asks.length === 0 || isShaped ? 1 : SHAPELESS;
-      const isHeaded = wanted.some(({ likeness }) => isHeadedBy(reading, likeness));
-      const isShapeless =
-        asks.some(({ shape }) => CERTAIN_SHAPES.includes(shape)) &&
-        !shaped.some((one, at) => one > 0 && CERTAIN_SHAPES.includes(asks[at]!.shape));
-      const score = share * fits * (isHeaded ? 1 + HEADED : 1);
-      return { unit: reading.unit, score, share, missing, isShaped, isShapeless, isHeaded };
+      const isShaped = asks.length === 0 ? undefined : shaped.some((one) => one > 0);
+      const isHeaded = wanted.some(({ likeness }) =>
+        reading.heading.some((term) => (likeness.get(term) ?? 0) >= HEADS),
+      );
+      const score = share * (isShaped === false ? SHAPELESS : 1) * (isHeaded ? 1 + HEADED : 1);
+      return { unit: reading.unit, score, share, missing, isShaped, isHeaded };
     });
   }
 
@@ -238,13 +214,13 @@ export class Library {
     return asks.map(({ shape, words }) => ({
       shape,
       words: words.map((word) => this.likenessOf(word, language)),
-      weight: mean * SHAPE_WEIGHTS[shape],
+      weight: mean * SHAPE,
     }));
   }
 
   /** The weight of a word, from 0 to `rarest`: the rarer, the higher. */
-  weightOf({ weight, isCommon }: Pick<Subject, "weight" | "isCommon">, likeness: Likeness): number {
-    const usual = weight * (isCommon ? COMMON : 1);
+  weightOf({ isCommon }: Pick<Subject, "isCommon">, likeness: Likeness): number {
+    const usual = isCommon ? COMMON : 1;
     if (likeness.size === 0) return usual * this.rarest * ABSENT;
     let [same, related] = [0, 0];
     for (const [term, near] of likeness) {
@@ -331,27 +307,16 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** The text of a unit, each cell with the name of its column: "35 Miles a day". */
-function shapedText({ text, block: { cells, columns } }: Unit): string {
-  return cells && columns ? cells.map((cell, at) => `${cell} ${columns[at]}`).join(" ; ") : text;
-}
-
-/** How much of a requested shape a unit of prose contains, or the one before or after it; 0 to 1. */
+/** How much of a requested shape a unit contains, or the one before or after it; 0 to 1. */
 function shapedAt(readings: readonly Reading[], at: number, ask: AskedShape): number {
-  const [before, own, after] = [readings[at - 1], readings[at]!, readings[at + 1]];
-  const isProse = (reading: Reading | undefined) => reading !== undefined && reading.unit.block.kind !== "row";
-  const beside = isProse(own) ? [before, after].filter(isProse) : [];
-  return Math.max(shapedIn(own, ask), ...beside.map((reading) => shapedIn(reading!, ask) * BESIDE));
+  const beside = [readings[at - 1], readings[at + 1]].filter((reading) => reading !== undefined);
+  return Math.max(shapedIn(readings[at]!, ask), ...beside.map((reading) => shapedIn(reading, ask) * BESIDE));
 }
 
 /** 1 if a unit contains a requested shape, or a word for it. */
 function shapedIn(reading: Reading, { shape, words }: AskedShape): number {
   const { section } = reading.unit;
-  const isShaped = reading.shapes.get(shape) ?? holdsShape(shapedText(reading.unit), shape, section.language);
+  const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, section.language);
   reading.shapes.set(shape, isShaped);
   return isShaped || words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED) ? 1 : 0;
-}
-
-function isHeadedBy({ heading }: Reading, likeness: Likeness): boolean {
-  return heading.some((term) => (likeness.get(term) ?? 0) > 0.75);
 }

@@ -11,7 +11,6 @@ const SAME = 1;
 const SAME_MATTER = 0.8;
 /** Another ending, and a part of a compound. */
 const RELATED = 0.7;
-const PART = 0.65;
 /** A typing error. */
 const MISSPELT = 0.75;
 const MIN_FORM_LENGTH = 4;
@@ -92,9 +91,9 @@ function formLikeness(form: string, term: string, inCompounds: boolean): number 
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
   if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
   if (long.startsWith(short))
-    return long.length - short.length <= Math.min(3, short.length / 2) ? RELATED : inCompounds ? PART : 0;
+    return long.length - short.length <= Math.min(3, short.length / 2) || inCompounds ? RELATED : 0;
   if (inCompounds && short.length >= MIN_PART_LENGTH && long.endsWith(short) && long.length - short.length >= 3)
-    return PART;
+    return RELATED;
   return 0;
 }
 

@@ -23,8 +23,6 @@ export interface Subject {
   forms: readonly string[];
   /** True for an everyday word, which names no subject. */
   isCommon: boolean;
-  /** Below 1 if it comes from the question before. */
-  weight: number;
 }
 
 /** What an answer should contain: something of a shape, or one of the words that request it. */
@@ -46,10 +44,9 @@ export interface Question {
   wish?: Wish;
 }
 
-const FROM_BEFORE = 0.6;
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
-const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "place", "person", "phone", "mail"] as const;
+const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail"] as const;
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
@@ -77,7 +74,7 @@ function subjectsOf(text: string, language: string): Subject[] {
     const [term] = terms;
     if (term === undefined || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
     const forms = [...new Set([...terms, ...Object.keys(languages).flatMap((code) => termsIn(written, code))])];
-    if (!found.has(term)) found.set(term, { text: word, forms, isCommon: isCommon(term, language), weight: 1 });
+    if (!found.has(term)) found.set(term, { text: word, forms, isCommon: isCommon(term, language) });
   }
   return [...found.values()].slice(0, MAX_SUBJECTS);
 }
@@ -116,7 +113,7 @@ function wishOf(plain: string, language: string): Wish | undefined {
   });
 }
 
-/** It begins with a connector, or has next to no subject of its own, or speaks of "it". */
+/** It begins with a connector, or has no subject of its own, or speaks of "it". */
 function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjects" | "language">): boolean {
   const { connectors, pronouns } = wordsOf(language).answers;
   const words = plain.split(" ");
@@ -124,18 +121,13 @@ function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjec
     .split(" ")
     .some((pronoun) => words.includes(pronoun));
   return (
-    connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `)) ||
-    subjects.length === 0 ||
-    (subjects.length <= 1 && speaksOfIt)
+    connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `)) || subjects.length === 0 || speaksOfIt
   );
 }
 
 function borrowed<T extends Pick<Question, "subjects" | "asks">>(question: T, before: Question): T {
   const known = new Set(question.subjects.map(({ forms }) => forms[0]));
-  const hasNumber = question.subjects.some(({ text }) => /^\d/.test(text));
-  const more = before.subjects
-    .filter(({ forms, text }) => !known.has(forms[0]) && !(hasNumber && /^\d/.test(text)))
-    .map((subject) => ({ ...subject, weight: FROM_BEFORE }));
+  const more = before.subjects.filter(({ forms }) => !known.has(forms[0]));
   return {
     ...question,
     subjects: [...question.subjects, ...more].slice(0, MAX_SUBJECTS),

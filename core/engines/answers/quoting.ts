@@ -34,7 +34,7 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
   const hits = library.hits(question, place);
   const best = hits[0];
   if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
-  const column = columnQuote(library, question, { best: best.unit, rows: unitsOf(best.unit.section) });
+  const column = columnQuote(library, question, best.unit);
   const isColumn = column !== undefined && quoteMarkdown(column.units).length <= MAX_QUOTE_LENGTH;
   const chosen = [isColumn ? column.units : around(best.unit, MAX_QUOTE_LENGTH)];
   let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
@@ -46,7 +46,7 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
     chosen.push(more);
     room -= quoteMarkdown(more).length + 2;
   }
-  const outcome = confidenceIn(hits, question, { library, place }) >= ANSWERS ? "answer" : "closest";
+  const outcome = confidenceIn(hits, question, place) >= ANSWERS ? "answer" : "closest";
   return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units: chosen.flat() };
 }
 
