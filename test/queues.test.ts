@@ -187,6 +187,26 @@ t.test("a job listens to its process only while it runs, and hears that it stops
   t.same(heard, ["stops"]);
 });
 
+t.test("a job that has ended six workers fails", async (t) => {
+  const { runtime, startWorkers } = await startService(t);
+  const { redis } = runtime;
+  const queue = runtime.queues.queue("knowledge");
+  const [shared, prefix] = [connect(runtime.env, "blocking"), keys.queuePrefix("knowledge")];
+  const crashed = new Worker("knowledge", null, { connection: shared, prefix });
+  t.teardown(async () => {
+    await crashed.close();
+    shared.disconnect();
+  });
+  await runtime.queues.later(indexing("poison"));
+  const taken = await crashed.getNextJob("token");
+  t.equal(taken?.id, "poison");
+  await redis.hset(queue.toKey("poison"), "stc", 5);
+  await redis.del(`${queue.toKey("poison")}:lock`);
+  await startWorkers(["knowledge"]);
+  const failed = await eventually(async () => (await queue.getFailed())[0], 30_000);
+  t.match(failed, { id: "poison", failedReason: /stalled more than allowable limit/ });
+});
+
 t.test(
   "a stalled job hangs if its process is still connected; it doesn't if the process is gone or had not begun it",
   async (t) => {

@@ -6,7 +6,6 @@ import { keys } from "../store/keys.ts";
 import { accountOf, entitlementsOf, handlesOf, hasRole, roleOf } from "./handles.ts";
 import { holderOf, tokenPrefix } from "./tokens.ts";
 
-/** What a route on a handle requires of a token. */
 interface HandleAccess {
   token: string;
   handle: string;

@@ -10,7 +10,6 @@ import { readSignedValue, signedValue } from "../platform/sealing.ts";
 import { perConnection } from "../store/connections.ts";
 import { deviceName } from "./session-store.ts";
 
-/** A client as described by its id. */
 interface OAuthClient {
   name: string;
   redirectUris: string[];

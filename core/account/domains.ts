@@ -74,7 +74,6 @@ function domainOf(name: string): string {
   throw invalid("/domain", "must be a domain name");
 }
 
-/** Records a claim, and its proof if it is `owned`. */
 async function claim({ redis, now }: Store, { domain, account, handle, owned }: DomainClaim): Promise<DomainClaim> {
   const input = { account, handle: handle ?? "", instant: new Date(now()).toISOString(), isProven: owned };
   const became = await scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);

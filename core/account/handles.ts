@@ -8,7 +8,6 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { sharedTag } from "../store/throttle.ts";
 
-/** A handle as the access check reads it. */
 interface HandleRecord {
   handle: string;
   account: string;

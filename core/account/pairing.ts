@@ -28,7 +28,6 @@ import { deviceName, startSession } from "./session-store.ts";
 const ATTEMPT_TTL_SECONDS = 600;
 /** The number of wrong proofs that ends an attempt (docs/reference.md, "Desktop pairing"). */
 const MAX_WRONG_PROOFS = 5;
-/** Lifetime of a paired desktop's session in seconds. */
 const SESSION_TTL_SECONDS = 30 * 86_400;
 /** Attempts per network: at once, and per second. */
 const START_LIMIT = { burst: 300, rate: 5 };
@@ -74,7 +73,6 @@ export async function startPairing(
   return { attemptId, authorizeUrl: authorizeUrl(env, attemptId), expiresAt: new Date(expires).toISOString() };
 }
 
-/** The browser page of an attempt. */
 function authorizeUrl({ BASE_URL }: Env, attemptId: string): string {
   return `${BASE_URL}/oauth/assistant/desktop/authorize?attemptId=${encodeURIComponent(attemptId)}`;
 }

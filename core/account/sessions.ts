@@ -34,7 +34,6 @@ const MAX_AGE_MS = 3_600_000;
 const COOLDOWN_MS = 30_000;
 const RETRY_MS = 1_000;
 
-/** What a verifier needs besides the keys. */
 interface SessionChecks {
   /** False once the session of an own token is revoked. */
   isLive(session: TokenSession): Promise<boolean>;
@@ -164,7 +163,6 @@ class KeySet {
   #readAt = Number.NEGATIVE_INFINITY;
   /** The earliest time of the next refresh. */
   #nextAt = Number.NEGATIVE_INFINITY;
-  /** The error of the last refresh. */
   #failure: unknown;
   #refreshing: Promise<void> | undefined;
 

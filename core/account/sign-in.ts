@@ -21,7 +21,6 @@ import { deviceName, startSession } from "./session-store.ts";
 const CODE_TTL_MS = 600_000;
 const MAX_WRONG_CODES = 5;
 const codePurpose = "sign-in code";
-/** Lifetime of a browser's session in seconds. */
 const SESSION_TTL_SECONDS = 12 * 3600;
 /** Codes per network: 3 at once and 3 in 15 minutes for one address, 30 for all addresses together. */
 const addressLimit = { burst: 3, rate: 3 / 900 };

@@ -35,22 +35,19 @@ export async function listLeads(
   const { limit, after } = pageOf(runtime.env, input, list);
   const leads: Lead[] = [];
   let [place, scanned] = [after, 0];
-  for await (const { found, last } of scan(runtime, input, after)) {
-    if (scanned === MAX_SCANNED) return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
-    scanned += BATCH;
-    for (const { lead, at } of found) {
-      if (leads.length === limit) return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
-      leads.push(lead);
+  for await (const batch of scan(runtime, input, after))
+    for (const { at, lead } of batch) {
+      if ((lead && leads.length === limit) || scanned++ === MAX_SCANNED)
+        return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
+      if (lead) leads.push(lead);
       place = at;
     }
-    place = last;
-  }
   return { leads, nextCursor: null };
 }
 
 /** All matching leads in the order of the list, in batches, so that the memory is bounded. */
 export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
-  for await (const { found } of scan(runtime, input)) yield found.map(({ lead }) => lead);
+  for await (const batch of scan(runtime, input)) yield batch.flatMap(({ lead }) => lead ?? []);
 }
 
 /** Erases the person of a lead: all leads of the same address on the handle, and all copies of their data. */
@@ -83,29 +80,27 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
 
 type Filter = Omit<Infer<typeof leadListing>, "limit">;
 
-/** The matching leads of a batch with their positions, `score leadId`, and the last position of the batch. */
-interface Batch {
-  found: { lead: Lead; at: string }[];
-  last: string;
+/** A position of the list, `score leadId`, with its lead if that matches. */
+interface Scanned {
+  at: string;
+  lead: Lead | undefined;
 }
 
-/** The batches after a position, until all further leads were first captured too long ago to match. */
-async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGenerator<Batch> {
+/** The positions after another one in batches, until all further leads were first captured too long ago to match. */
+async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGenerator<Scanned[]> {
   const list = keys.leads(input.handle);
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
-  let place = after;
-  for (;;) {
+  for (let [place, isLast] = [after, false]; !isLast; ) {
     const start = place === undefined ? 0 : await rankAfter(redis, list, place);
     const pairs = pairsOf(await redis.zrevrange(list, start, start + BATCH - 1, "WITHSCORES"));
-    const [lastId, lastScore] = pairs.at(-1) ?? [];
-    if (lastId === undefined) return;
-    place = `${lastScore} ${lastId}`;
-    const scores = new Map(pairs);
-    const ids = [...scores.keys()];
+    const ids = pairs.map(([id]) => id);
     const stored = await readRecords<StoredLead>(redis, ids, (id) => keys.lead(input.handle, id));
     const leads = stored.map(presentLead).filter((lead) => fits(lead, input));
-    yield { found: leads.map((lead) => ({ lead, at: `${scores.get(lead.leadId)} ${lead.leadId}` })), last: place };
-    if (pairs.length < BATCH || Number(lastScore) < oldest) return;
+    const byId = new Map(leads.map((lead) => [lead.leadId, lead]));
+    yield pairs.map(([id, score]) => ({ at: `${score} ${id}`, lead: byId.get(id) }));
+    const [lastId, lastScore] = pairs.at(-1) ?? [];
+    place = `${lastScore} ${lastId}`;
+    isLast = pairs.length < BATCH || Number(lastScore) < oldest;
   }
 }
 

@@ -18,7 +18,6 @@ interface Imported {
   handle: string;
   account: string;
   keys: number;
-  /** Documents that are being indexed. */
   documents: number;
   /** Domains attached, to be proven by their DNS records; and domains of another account. */
   domains: string[];
@@ -29,7 +28,6 @@ interface Imported {
   webhooksToRotate: string[];
   /** Accounts at other services that must be connected again. */
   accountsToConnect: { providerKey: string; account: string }[];
-  /** Number of scheduled reminders of future bookings. */
   reminders: number;
   /** Number of waiting mails and rule sends that are not sent. */
   cancelledMails: number;
@@ -105,7 +103,6 @@ async function take(
   };
 }
 
-/** Attaches the domains; those of another account are taken. */
 async function importDomains(store: Store, header: ExportHeader, { handle, account }: ArrivingHandle) {
   const done = { domains: [] as string[], domainsTaken: [] as string[] };
   for (const one of header.domains) {

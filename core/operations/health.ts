@@ -8,7 +8,6 @@ export interface Readiness {
   status: "ready" | "not_ready" | "stopping";
   redis: "ok" | "unreachable" | "not_writable";
   queues: "ok" | "unreachable";
-  /** Queues without a live worker. */
   queuesWithoutWorker: string[];
   /** The index for questions; absent without Redis. */
   knowledgeIndex?: IndexStatus;
@@ -40,7 +39,6 @@ export async function heartbeat({ redis }: Runtime, queues: readonly string[]): 
   await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
 }
 
-/** Whether a live worker serves each queue. */
 function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<Stats["served"]> {
   const isServed = async (queue: string) => ({ queue, living: (await redis.exists(keys.heartbeat(queue))) === 1 });
   return Promise.all(queueNames.map(isServed));
@@ -52,7 +50,6 @@ export interface Stats {
   memory: { server: string; used: number; limit: number }[];
   /** Age in seconds of the oldest change whose jobs may still be in an outbox; 0 if there is none. */
   outboxAge: number;
-  /** Whether a live worker serves a queue. */
   served: { queue: string; living: boolean }[];
 }
 

@@ -31,7 +31,6 @@ export async function resealAll(store: Store): Promise<Resealed> {
   return done;
 }
 
-/** The identities, found by their keys. */
 async function* identities({ redis }: Store): AsyncGenerator<{ domain: string; account: string }> {
   for (const server of mastersOf(redis)) {
     const scan = server.scanStream({ match: keys.emailIdentity("*", "*"), count: 1000 });

@@ -197,7 +197,6 @@ function turnKeys({ handle, webhookId }: DeliveryRef): Parameters<typeof scripts
   };
 }
 
-/** The result of a delivery, as the script expects it. */
 function endedOf({ delivery, outcome }: Ended): { id: string; json: string; due?: number; outcome: string } {
   const { deliveryId: id, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? {} : { due: Date.parse(nextAttemptAt) };
