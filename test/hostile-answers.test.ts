@@ -102,7 +102,7 @@ t.test("a token endpoint that never ends, is deep, compressed or silent fails in
   })) {
     const base = await listening(t, answer);
     const client = { clientId: "id", clientSecret: "secret", login: "post", parameters: {} } as const;
-    const settings = { ...client, authorize: base, token: `${base}/token`, scope: "" };
+    const settings = { ...client, authorize: base, token: `${base}/token`, api: base, scope: "" };
     const started = Date.now();
     const account = { handle: "acme", credentialId: name };
     const token = accessToken({ runtime: tools, account, settings });

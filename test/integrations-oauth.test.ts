@@ -5,7 +5,7 @@ import type { OAuthSettings } from "../core/engines/calendars/providers/provider
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { openRuntime } from "../core/open.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
-import { type Env, readEnv } from "../core/platform/env.ts";
+import { readEnv } from "../core/platform/env.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
@@ -57,9 +57,9 @@ const credentialsOf = async (owner: Owner) => (await owner.get(`${owned}/integra
 
 /** One use of an account by a process. */
 async function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
-  const settingsFrom = providers[kind]?.oauth as (env: Env) => OAuthSettings;
-  const base = (env: Env) => new URL(settingsFrom(env).token).origin;
-  const calls = new AccountApi(runtime, { handle: "acme", credential: { credentialId } }, { settingsFrom, base });
+  const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
+  const api = new URL(settings.token).origin;
+  const calls = new AccountApi(runtime, { handle: "acme", credential: { credentialId } }, { ...settings, api });
   return (await calls.send({ path: kinds[kind].path })).status;
 }
 

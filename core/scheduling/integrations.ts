@@ -85,7 +85,7 @@ export async function authorisedAccount(
   const { settings, provider } = configuredProvider(runtime.env, providerKey);
   const { connect } = provider;
   if (connect === undefined) throw new Fail("provider_not_configured");
-  const connecting = exchangeCode(runtime, settings, asked).then((grant) => connect(runtime, grant));
+  const connecting = exchangeCode(runtime, settings, asked).then((grant) => connect(runtime, grant, settings));
   const found = await connecting.catch((error: Error) => {
     if (error instanceof Fail) throw error;
     throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);

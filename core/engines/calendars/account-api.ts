@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import type { Env } from "../../platform/env.ts";
 import { Fail } from "../../platform/errors.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
@@ -10,18 +9,6 @@ import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
 import { MAX_INSTANCES } from "./busy-objects.ts";
 import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
-
-/** A provider's API: its OAuth settings, the URL before its paths, and headers of every call. */
-export interface Api {
-  settingsFrom(env: Env): OAuthSettings | undefined;
-  base(env: Env): string;
-  headers?: Record<string, string>;
-}
-
-interface ConnectedAccount {
-  handle: string;
-  credential: { credentialId: string };
-}
 
 /** One call of an API. */
 export interface ApiCall {
@@ -58,16 +45,15 @@ const MAX_CONCURRENT_CALLS = 4;
 /** A provider's API, called on behalf of an account. */
 export class AccountApi {
   readonly #holder: TokenHolder;
-  readonly #base: string;
-  readonly #headers: Record<string, string>;
 
   /** Throws `provider_not_configured` if the installation no longer has the provider's client. */
-  constructor(runtime: Runtime, { handle, credential }: ConnectedAccount, { settingsFrom, base, headers = {} }: Api) {
-    const settings = settingsFrom(runtime.env);
+  constructor(
+    runtime: Runtime,
+    { handle, credential: { credentialId } }: { handle: string; credential: { credentialId: string } },
+    settings: OAuthSettings | undefined,
+  ) {
     if (settings === undefined) throw new Fail("provider_not_configured");
-    this.#holder = { runtime, account: { handle, credentialId: credential.credentialId }, settings };
-    this.#base = base(runtime.env);
-    this.#headers = headers;
+    this.#holder = { runtime, account: { handle, credentialId }, settings };
   }
 
   /** The JSON of a successful response; throws for any other. */
@@ -130,9 +116,10 @@ export class AccountApi {
   #sendWith(token: string, { method = "GET", path, headers, json }: ApiCall): Promise<OutboundAnswer> {
     const body = json === undefined ? {} : { body: JSON.stringify(json) };
     const type = json === undefined ? {} : { "content-type": "application/json" };
-    return this.#holder.runtime.outbound.request(`${this.#base}${path}`, {
+    const { runtime, settings } = this.#holder;
+    return runtime.outbound.request(`${settings.api}${path}`, {
       method,
-      headers: { ...headers, ...this.#headers, ...type, ...authorised(token) },
+      headers: { ...headers, ...settings.headers, ...type, ...authorised(token) },
       ...body,
       trusted: true,
       limit: MAX_ANSWER_BYTES,

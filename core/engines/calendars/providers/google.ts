@@ -1,7 +1,7 @@
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { AccountApi, type Api, type ApiCall, getWithGrant } from "../account-api.ts";
+import { AccountApi, type ApiCall, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
@@ -11,7 +11,7 @@ import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars, Written
 const calendars: ProviderCalendars = {
   meeting: "google_meet",
   async list(runtime, account) {
-    const calls = new AccountApi(runtime, account, api);
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList", { query: { maxResults: "250" } });
     return (listing?.items ?? []).map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
       calendarId: id,
@@ -26,7 +26,7 @@ const calendars: ProviderCalendars = {
    * too, but doesn't show which instances a change of a series removed.
    */
   async busy(runtime, account, question) {
-    const calls = new AccountApi(runtime, account, api);
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     const events = eventsOf(question.calendarId);
     const read = async (path: string, query: Record<string, string>, absent: number[] = []) => {
       const listing = await listAll<GoogleEvent, EventPage>(calls, path, {
@@ -55,7 +55,7 @@ const calendars: ProviderCalendars = {
 
   /** The event's id is derived from the booking, so that retries create it once. */
   async put(runtime, account, { calendarId, event, earlier }) {
-    const calls = new AccountApi(runtime, account, api);
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
     const id = earlier?.eventId ?? digest(event.uid);
     const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
@@ -75,16 +75,16 @@ const calendars: ProviderCalendars = {
 
   async remove(runtime, account, { calendarId, eventId }) {
     const path = `${eventsOf(calendarId)}/${eventId}?sendUpdates=none`;
-    await new AccountApi(runtime, account, api).find({ method: "DELETE", path });
+    await new AccountApi(runtime, account, settingsFrom(runtime.env)).find({ method: "DELETE", path });
   },
 };
 
 /** Google, with calendars. */
 export const google: Provider = {
   oauth: settingsFrom,
-  async connect(runtime, grant) {
+  async connect(runtime, grant, settings) {
     mustGrant(grant, ...SCOPES.map((scope) => [scope, FULL_SCOPE]));
-    const url = `${baseOf(runtime.env)}/users/me/calendarList/primary`;
+    const url = `${settings.api}/users/me/calendarList/primary`;
     // The id of the primary calendar is the account's address.
     const { id } = await getWithGrant<{ id: string }>(runtime, grant, url);
     return { account: id, secret: secretFor(grant) };
@@ -112,16 +112,11 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
     authorize: `${env.GOOGLE_AUTH_BASE}/o/oauth2/v2/auth`,
     token: `${env.GOOGLE_TOKEN_BASE}/token`,
     revoke: `${env.GOOGLE_TOKEN_BASE}/revoke`,
+    api: `${env.GOOGLE_API_BASE}/calendar/v3`,
     scope: SCOPES.map((scope) => `https://www.googleapis.com/auth/${scope}`).join(" "),
     login: "post",
     parameters: { access_type: "offline", prompt: "consent" },
   };
-}
-
-const api: Api = { settingsFrom, base: baseOf };
-
-function baseOf({ GOOGLE_API_BASE }: Env): string {
-  return `${GOOGLE_API_BASE}/calendar/v3`;
 }
 
 /** The path of a calendar's events. */

@@ -3,7 +3,7 @@ import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { AccountApi, type Api, getWithGrant, isGone } from "../account-api.ts";
+import { AccountApi, getWithGrant, isGone } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, untilMeeting } from "../event-states.ts";
 import {
@@ -21,7 +21,7 @@ const calendars: ProviderCalendars = {
   meeting: "teams",
   async list(runtime, account) {
     const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
-    const listing = await listAll<GraphCalendar>(new AccountApi(runtime, account, api), first);
+    const listing = await listAll<GraphCalendar>(new AccountApi(runtime, account, settingsFrom(runtime.env)), first);
     return (listing?.items ?? []).map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
       calendarId: id,
       name,
@@ -35,7 +35,7 @@ const calendars: ProviderCalendars = {
    * occurrence is shown nor which occurrence was deleted.
    */
   async busy(runtime, account, question) {
-    const calls = new AccountApi(runtime, account, api);
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     const view = `${calendarAt(question.calendarId)}/calendarView`;
     const [startDateTime, endDateTime] = instantsOf(question);
     const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
@@ -69,7 +69,7 @@ const calendars: ProviderCalendars = {
 
   /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
   async put(runtime, account, place) {
-    const calls = new AccountApi(runtime, account, api);
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     const { calendarId, event, earlier } = place;
     const state = await bringTo(event.sequence, earlier && assumedOf(earlier), {
       write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, place)),
@@ -86,16 +86,17 @@ const calendars: ProviderCalendars = {
   },
 
   async remove(runtime, account, { eventId }) {
-    await new AccountApi(runtime, account, api).find({ method: "DELETE", path: eventAt(eventId) });
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
+    await calls.find({ method: "DELETE", path: eventAt(eventId) });
   },
 };
 
 /** Microsoft, with calendars. Graph has no endpoint to revoke a grant; its owner must do that. */
 export const microsoft: Provider = {
   oauth: settingsFrom,
-  async connect(runtime, grant) {
+  async connect(runtime, grant, settings) {
     mustGrant(grant, ["Calendars.ReadWrite"]);
-    const url = `${baseOf(runtime.env)}/me?$select=mail,userPrincipalName`;
+    const url = `${settings.api}/me?$select=mail,userPrincipalName`;
     const user = await getWithGrant<{ mail?: string | null; userPrincipalName?: string }>(runtime, grant, url);
     const account = user.mail ?? user.userPrincipalName;
     if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no email address." });
@@ -112,6 +113,8 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
     clientSecret,
     authorize: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/authorize`,
     token: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/token`,
+    api: `${env.MICROSOFT_GRAPH_BASE}/v1.0`,
+    headers: { prefer: PREFER },
     scope: "offline_access User.Read Calendars.ReadWrite",
     login: "post",
     parameters: { response_mode: "query", prompt: "select_account" },
@@ -119,13 +122,7 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
 }
 
 /** Times are in UTC, and ids do not change. */
-const prefer = 'outlook.timezone="UTC", outlook.body-content-type="text", IdType="ImmutableId", odata.maxpagesize=200';
-const api: Api = { settingsFrom, base: baseOf, headers: { prefer } };
-
-function baseOf({ MICROSOFT_GRAPH_BASE }: Env): string {
-  return `${MICROSOFT_GRAPH_BASE}/v1.0`;
-}
-
+const PREFER = 'outlook.timezone="UTC", outlook.body-content-type="text", IdType="ImmutableId", odata.maxpagesize=200';
 /** The path of a link from Graph: the token is only ever sent to the configured address. */
 function pathOf(link: string): string {
   const { pathname, search } = new URL(link, "http://graph");

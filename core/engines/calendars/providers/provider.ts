@@ -12,6 +12,9 @@ export interface OAuthSettings {
   token: string;
   /** The revocation endpoint; absent if the provider has none. */
   revoke?: string;
+  /** The URL before the paths of its API, and headers of every call. */
+  api: string;
+  headers?: Record<string, string>;
   scope: string;
   /** Client authentication at the token endpoint (RFC 6749, section 2.3.1). */
   login: "post" | "basic";
@@ -170,7 +173,11 @@ export interface Provider {
   /** Its OAuth settings, or undefined if the installation has no client for it; absent for providers without OAuth. */
   oauth?(env: Env): OAuthSettings | undefined;
   /** The account of a grant, and the secret to store. */
-  connect?(runtime: Runtime, grant: ProviderGrant): Promise<{ account: string; secret: string | null }>;
+  connect?(
+    runtime: Runtime,
+    grant: ProviderGrant,
+    settings: OAuthSettings,
+  ): Promise<{ account: string; secret: string | null }>;
   /** Revokes the grant at the provider. */
   disconnect?(runtime: Runtime, credential: { account: string; secret: string | null }): Promise<void>;
   calendars?: ProviderCalendars;

@@ -55,20 +55,17 @@ export const stripe: Provider = {
     const { STRIPE_CLIENT_ID: clientId, STRIPE_SECRET_KEY: clientSecret, STRIPE_CONNECT_BASE: base } = env;
     if (!clientId || !clientSecret) return undefined;
     const urls = { authorize: `${base}/oauth/authorize`, token: `${base}/oauth/token` };
-    return { clientId, clientSecret, ...urls, scope: "read_write", login: "post", parameters: {} };
+    const api = env.STRIPE_API_BASE;
+    return { clientId, clientSecret, ...urls, api, scope: "read_write", login: "post", parameters: {} };
   },
   async connect(_runtime, { answer }) {
     const account = answer.stripe_user_id;
     if (typeof account !== "string") throw new Fail("oauth_exchange_failed");
     return { account, secret: null };
   },
-  async disconnect({ env, outbound }, { account }) {
-    const { STRIPE_CLIENT_ID: client = "", STRIPE_SECRET_KEY: key = "", STRIPE_CONNECT_BASE: base } = env;
-    const body = new URLSearchParams({ client_id: client, stripe_user_id: account }).toString();
-    const headers = { authorization: `Bearer ${key}`, "content-type": "application/x-www-form-urlencoded" };
-    const asked = { method: "POST", headers, body, trusted: true };
-    const { status } = await outbound.request(`${base}/oauth/deauthorize`, asked);
-    if (status !== 200) throw new StripeError(status);
+  async disconnect(caller, { account }) {
+    const form = { client_id: caller.env.STRIPE_CLIENT_ID ?? "", stripe_user_id: account };
+    await call(caller, "POST /oauth/deauthorize", { base: caller.env.STRIPE_CONNECT_BASE, form });
   },
 };
 
@@ -171,22 +168,24 @@ class StripeError extends Error {
   }
 }
 
+/** Calls an API with the platform's key, on behalf of an account if there is one. */
 async function call<T>(
   { env, outbound }: Caller,
   line: string,
-  asked: { account: string; form?: Record<string, string>; key?: string },
+  asked: { base?: string; account?: string; form?: Record<string, string>; key?: string },
 ): Promise<T> {
+  const { base = env.STRIPE_API_BASE, account, form, key } = asked;
   const [method, path] = line.split(" ") as [string, string];
-  const answer = await outbound.request(`${env.STRIPE_API_BASE}${path}`, {
+  const answer = await outbound.request(`${base}${path}`, {
     method,
     trusted: true,
     headers: {
       authorization: `Bearer ${env.STRIPE_SECRET_KEY}`,
-      "stripe-account": asked.account,
-      ...(asked.form ? { "content-type": "application/x-www-form-urlencoded" } : {}),
-      ...(asked.key ? { "idempotency-key": asked.key } : {}),
+      ...(account === undefined ? {} : { "stripe-account": account }),
+      ...(form ? { "content-type": "application/x-www-form-urlencoded" } : {}),
+      ...(key ? { "idempotency-key": key } : {}),
     },
-    ...(asked.form ? { body: new URLSearchParams(asked.form).toString() } : {}),
+    ...(form ? { body: new URLSearchParams(form).toString() } : {}),
   });
   const parsed = parseJson<T & { error?: { message?: string; code?: string } }>(answer.body);
   if (answer.status === 200) return parsed;

@@ -2,7 +2,7 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
-import { AccountApi, type Api, getWithGrant } from "../account-api.ts";
+import { AccountApi, getWithGrant } from "../account-api.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider } from "./provider.ts";
 
@@ -15,9 +15,9 @@ const MAX_TOPIC_LENGTH = 200;
 /** Zoom (API v2): meetings of the connected user. Its refresh tokens are valid once. */
 export const zoom: Provider = {
   oauth: settingsFrom,
-  async connect(runtime, grant) {
-    const url = `${baseOf(runtime.env)}/users/me`;
-    const { email, id } = await getWithGrant<{ email?: string; id: string }>(runtime, grant, url);
+  async connect(runtime, grant, settings) {
+    const user = getWithGrant<{ email?: string; id: string }>(runtime, grant, `${settings.api}/users/me`);
+    const { email, id } = await user;
     return { account: email ?? id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
@@ -27,7 +27,7 @@ export const zoom: Provider = {
   meetings: {
     kind: "zoom",
     async put(runtime, account, { event, earlier }) {
-      const calls = new AccountApi(runtime, account, api);
+      const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
       const known = earlier?.meetingId ?? (await findMeeting(calls, event));
       const current = known === undefined ? undefined : await changeMeeting(calls, known, event);
       const { id, join_url: url } =
@@ -36,7 +36,7 @@ export const zoom: Provider = {
     },
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
-      await new AccountApi(runtime, account, api).find({ method: "DELETE", path }, isMissing);
+      await new AccountApi(runtime, account, settingsFrom(runtime.env)).find({ method: "DELETE", path }, isMissing);
     },
   },
 };
@@ -50,6 +50,7 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
     authorize: `${env.ZOOM_OAUTH_BASE}/oauth/authorize`,
     token: `${env.ZOOM_OAUTH_BASE}/oauth/token`,
     revoke: `${env.ZOOM_OAUTH_BASE}/oauth/revoke`,
+    api: `${env.ZOOM_API_BASE}/v2`,
     // The scopes are set where the client is registered.
     scope: "",
     login: "basic",
@@ -62,12 +63,6 @@ async function revocable(runtime: Runtime, settings: OAuthSettings, secret: stri
   const { accessToken, refreshToken, staleAt } = tokensIn(secret);
   if (refreshToken === null || staleAt === null || Date.now() < staleAt) return accessToken;
   return (await refreshGrant(runtime, settings, refreshToken)).tokens.accessToken;
-}
-
-const api: Api = { settingsFrom, base: baseOf };
-
-function baseOf({ ZOOM_API_BASE }: Env): string {
-  return `${ZOOM_API_BASE}/v2`;
 }
 
 const isMissing = ({ status }: { status: number }): boolean => status === 404;
