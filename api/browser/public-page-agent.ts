@@ -1,7 +1,6 @@
 import { readConfig } from "./agent/config.ts";
 import { placeWidget } from "./agent/placement.ts";
 import { style } from "./agent/style.ts";
-import { useWords } from "./agent/words.ts";
 
 /** Id of the widget's element; a page has one. */
 const id = "svc-public-page-agent";
@@ -16,7 +15,6 @@ function start(): void {
   const host = document.createElement("div");
   host.id = id;
   host.lang = config.wordsLanguage;
-  useWords(config.words);
   const root = host.attachShadow({ mode: "open" });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style);

@@ -1,5 +1,7 @@
+import { type Answer, stateOf } from "./answer.ts";
 import { element } from "./element.ts";
 import { withoutMarkup } from "./markdown.ts";
+import { words } from "./words.ts";
 
 /** Ms after which an announcement is removed, so that a screen reader doesn't read it again. */
 const ANNOUNCEMENT_MS = 15_000;
@@ -7,34 +9,38 @@ const ANNOUNCEMENT_MS = 15_000;
 /** Announces to screen readers through a live region, in whole sentences. */
 export interface Announcer {
   region: HTMLElement;
-  say(words: string): void;
-  /** Announces the new complete sentences of a growing text; with `whole`, the remainder too. */
-  follow(text: string, whole: boolean): void;
-  /** Starts a new text. */
-  restart(): void;
+  say(text: string): void;
+  /** A question was asked. */
+  begin(): void;
+  /** Announces the new complete sentences of a growing answer, and its state if that has changed. */
+  follow(answer: Answer): void;
 }
 
 export function openAnnouncer(): Announcer {
   const region = element("div.unseen", { "aria-live": "polite" });
   let said = 0;
-  const say = (words: string): void => {
-    if (words === "") return;
-    const one = element("p", { dir: "auto" }, words);
+  let status = "";
+  const say = (text: string): void => {
+    if (text === "") return;
+    const one = element("p", { dir: "auto" }, text);
     region.append(one);
     setTimeout(() => one.remove(), ANNOUNCEMENT_MS);
   };
   return {
     region,
     say,
-    follow(text, whole) {
-      const fresh = text.slice(said);
-      const length = whole ? fresh.length : endOfSentences(fresh);
-      said += length;
-      const words = withoutMarkup(fresh.slice(0, length)).trim();
-      say(words);
-    },
-    restart() {
+    begin() {
       said = 0;
+      status = "waiting";
+      say(words.waiting);
+    },
+    follow(answer) {
+      const fresh = answer.text.slice(said);
+      const length = answer.textEnded ? fresh.length : endOfSentences(fresh);
+      said += length;
+      say(withoutMarkup(fresh.slice(0, length)).trim());
+      if (answer.status !== status) say(stateOf(answer));
+      status = answer.status;
     },
   };
 }

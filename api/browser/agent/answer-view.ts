@@ -28,24 +28,17 @@ export function drawTurn(question: string, host: AnswerHost): TurnView {
   const state = element("p.state");
   const below = element("div.below");
   const offers = element("div.offers");
-  const asked = element("div.question", { part: "question", dir: "auto" }, element("span.unseen", words.you), question);
-  const answered = element(
-    "div.answer",
-    { part: "answer" },
-    element("span.unseen", words.assistant),
-    text,
-    below,
-    state,
-    offers,
-  );
+  const [you, assistant] = [words.you, words.assistant].map((name) => element("span.unseen", name));
+  const asked = element("div.question", { part: "question", dir: "auto" }, you, question);
+  const answered = element("div.answer", { part: "answer" }, assistant, text, below, state, offers);
   const draw = drawMarkdown(text);
+  const drawn = new Map<unknown, HTMLElement>();
   let offered: Answer | undefined;
-  const parts = new Map<string, { value: unknown; node: HTMLElement }>();
   return {
     node: element("div.turn", asked, answered),
     update(answer) {
       draw(visibleText(answer));
-      drawParts(below, parts, belowText(answer, host));
+      drawParts(below, drawn, belowText(answer, host));
       drawState(state, answer);
       const ended = isOver(answer) ? answer : undefined;
       // A second answer to the same question may finish before a frame has shown it in progress.
@@ -56,35 +49,33 @@ export function drawTurn(question: string, host: AnswerHost): TurnView {
   };
 }
 
-/** Name, content, and the function that renders it. */
-type Part = [name: string, value: unknown, make: () => HTMLElement];
+/** Functions that render parts of an answer, by the part's content. */
+type Parts = Map<unknown, () => HTMLElement>;
 
 /** The parts below the text; shown once the text is complete. */
-function belowText(answer: Answer, host: AnswerHost): Part[] {
-  if (!answer.textEnded) return [];
-  const { evidence, degraded, actions, lessons, section } = answer;
-  const parts: (Part | false | undefined)[] = [
-    evidence.length > 0 && ["sources", evidence, () => drawEvidenceCards(evidence, host.leavePanel)],
-    degraded && ["degraded", degraded, () => element("p.small", words.degraded)],
-    actions.length > 0 && ["actions", actions, () => actionLinks(actions)],
-    lessons.length > 0 && ["lessons", lessons, () => drawLessonCards(lessons)],
-    section && ["section", section, () => leadCard(section, host, answer)],
-  ];
-  return parts.filter((part) => part !== false && part !== undefined);
+function belowText(answer: Answer, host: AnswerHost): Parts {
+  const { textEnded, evidence, degraded, actions, lessons, section } = answer;
+  const parts: Parts = new Map();
+  if (!textEnded) return parts;
+  if (evidence.length > 0) parts.set(evidence, () => drawEvidenceCards(evidence, host.leavePanel));
+  if (degraded) parts.set(degraded, () => element("p.small", words.degraded));
+  if (actions.length > 0) parts.set(actions, () => actionLinks(actions));
+  if (lessons.length > 0) parts.set(lessons, () => drawLessonCards(lessons));
+  if (section) parts.set(section, () => leadCard(section, host, answer));
+  return parts;
 }
 
 /** Creates new parts and those whose content changed; keeps the others, such as an open card. */
-function drawParts(below: HTMLElement, drawn: Map<string, { value: unknown; node: HTMLElement }>, parts: Part[]): void {
-  for (const [name, { node }] of drawn) {
-    if (parts.some((part) => part[0] === name && part[1] === drawn.get(name)!.value)) continue;
+function drawParts(below: HTMLElement, drawn: Map<unknown, HTMLElement>, parts: Parts): void {
+  for (const [content, node] of drawn) {
+    if (parts.has(content)) continue;
     node.remove();
-    drawn.delete(name);
+    drawn.delete(content);
   }
-  for (const [name, value, make] of parts) {
-    if (drawn.has(name)) continue;
-    const node = make();
-    drawn.set(name, { value, node });
-    below.append(node);
+  for (const [content, make] of parts) {
+    if (drawn.has(content)) continue;
+    drawn.set(content, make());
+    below.append(drawn.get(content)!);
   }
 }
 
@@ -111,11 +102,7 @@ function copyButton(host: AnswerHost, text: HTMLElement): HTMLElement {
     label.textContent = words.copied;
     host.say(words.copied);
   };
-  const button = element(
-    "button.tool",
-    { part: "copy", "aria-label": words.copyAnswer, click: copy },
-    widgetIcon("copy"),
-    label,
-  );
+  const attributes = { part: "copy", "aria-label": words.copyAnswer, click: copy };
+  const button = element("button.tool", attributes, widgetIcon("copy"), label);
   return button;
 }

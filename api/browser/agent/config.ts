@@ -1,24 +1,22 @@
-import type { WidgetWords } from "./words.ts";
+import { words } from "./words.ts";
 
 /** The configuration in the page's shell (docs/reference.md, "Widget"). */
 export interface Config {
   pageSlug: string;
   chatUrl: string;
   leadUrl: string;
-  /** The widget's texts in the page's language, or in English if the service has none. */
-  words: Partial<WidgetWords>;
   wordsLanguage: string;
   assistant: { title?: string; intro?: string; suggestedQuestions?: string[] };
 }
 
-/** The configuration of this page; undefined if it is missing or invalid. */
+/** The configuration of this page, whose texts become the current ones; undefined if it is missing or invalid. */
 export function readConfig(): Config | undefined {
   const source = document.querySelector('script[type="application/json"]#svc-public-page-agent-config');
   try {
-    const config = JSON.parse(source?.textContent ?? "") as Config;
-    const { chatUrl, leadUrl, pageSlug, assistant, words = {}, wordsLanguage = "en" } = config;
-    if (!chatUrl || !leadUrl) return undefined;
-    return { pageSlug, chatUrl, leadUrl, words, wordsLanguage, assistant: assistant ?? {} };
+    const { words: given, ...config } = JSON.parse(source?.textContent ?? "");
+    if (!config.chatUrl || !config.leadUrl) return undefined;
+    Object.assign(words, given);
+    return { assistant: {}, wordsLanguage: "en", ...config };
   } catch {
     // A page without an assistant has no configuration.
     return undefined;

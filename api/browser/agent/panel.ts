@@ -1,5 +1,4 @@
-import { type Announcer, openAnnouncer } from "./announcer.ts";
-import { stateOf } from "./answer.ts";
+import { openAnnouncer } from "./announcer.ts";
 import { questionButtons } from "./answer-cards.ts";
 import { type AnswerHost, drawTurn, type TurnView } from "./answer-view.ts";
 import { drawComposer } from "./composer.ts";
@@ -24,7 +23,6 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
   const leavePanel = leave ?? (() => undefined);
   const host: AnswerHost = { config, ask, retry, reveal: log.reveal, say: announcer.say, leavePanel };
   const views = new Map<ConversationTurn, TurnView>();
-  const tell = teller(announcer);
 
   function ask(question: string): void {
     if (conversation.isBusy()) return void composer.fill(question);
@@ -51,7 +49,7 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
 
   function begin(): void {
     log.begin();
-    tell.begin();
+    announcer.begin();
     composer.show(true);
   }
 
@@ -65,7 +63,7 @@ export function drawPanel(config: Config, { close, leave }: { close?: () => void
       log.add(view.node);
     }
     view.update(turn.answer);
-    tell.of(turn);
+    announcer.follow(turn.answer);
     composer.show(conversation.isBusy());
     log.drawn(conversation.isBusy());
   }
@@ -96,23 +94,6 @@ function oncePerFrame(draw: (turn: ConversationTurn) => void): (turn: Conversati
       });
     }
     waiting = turn;
-  };
-}
-
-/** Announces the progress of an answer to screen readers. */
-function teller(announcer: Announcer): { begin(): void; of(turn: ConversationTurn): void } {
-  let announced = "";
-  return {
-    begin() {
-      announced = "waiting";
-      announcer.restart();
-      announcer.say(words.waiting);
-    },
-    of({ answer }) {
-      announcer.follow(answer.text, answer.textEnded);
-      if (answer.status !== announced) announcer.say(stateOf(answer));
-      announced = answer.status;
-    },
   };
 }
 

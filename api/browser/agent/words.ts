@@ -8,8 +8,3 @@ declare const englishWords: WidgetWords;
 
 /** The current texts: English until the page brings others. */
 export const words: WidgetWords = { ...englishWords };
-
-/** Switches to the page's language. */
-export function useWords(given: Partial<WidgetWords>): void {
-  Object.assign(words, given);
-}

@@ -1,6 +1,7 @@
 import { formatMoney } from "../../../core/platform/formats.ts";
 import { fillPlaceholders } from "../../../core/platform/words.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
+import { parseWebAddress } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 import { calendarLinks } from "./calendars.ts";
 import type { Step } from "./details.ts";
@@ -85,30 +86,30 @@ function isPast(host: Host, booking: Booking): boolean {
 
 function actions(host: Host, booking: Booking): HTMLElement {
   const { words, visit } = host;
-  const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking);
-  const row = element("div.actions");
-  if (isOver) {
-    const again = element("button.primary", { click: () => startOver(host) }, words.bookAnother);
-    if (visit.event) row.append(again);
-    return row;
-  }
-  const cancel = element("button.quiet.danger", { type: "button" }, words.cancel);
-  cancel.addEventListener("click", () => row.replaceWith(cancelForm(host, booking, row, cancel)));
-  const pay = payLink(host, booking);
-  if (pay) row.append(pay);
-  if (booking.meetingUrl && /^https?:/i.test(booking.meetingUrl) && booking.status === "ACCEPTED")
-    row.append(element("a.button", { href: booking.meetingUrl, target: "_blank", rel: "noopener" }, words.join));
-  if (visit.event) row.append(element("button.quiet", { click: () => host.move() }, words.move));
-  row.append(cancel);
+  if (booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking))
+    return element(
+      "div.actions",
+      visit.event && element("button.primary", { click: () => startOver(host) }, words.bookAnother),
+    );
+  const ask = (): void => row.replaceWith(cancelForm(host, booking, row, cancel));
+  const cancel = element("button.quiet.danger", { click: ask }, words.cancel);
+  const move = visit.event && element("button.quiet", { click: () => host.move() }, words.move);
+  const row = element("div.actions", payLink(host, booking), joinLink(host, booking), move, cancel);
   return row;
+}
+
+function joinLink({ words }: Host, { meetingUrl, status }: Booking): HTMLElement | undefined {
+  const href = parseWebAddress(meetingUrl ?? "");
+  if (status !== "ACCEPTED" || !href) return undefined;
+  return element("a.button", { href, target: "_blank", rel: "noopener" }, words.join);
 }
 
 /** A new window if the page is embedded: checkouts refuse to be framed. */
 function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
-  const url = payment?.checkoutUrl;
-  if (status !== "PENDING_PAYMENT" || !payment || !url || !/^https?:/i.test(url)) return undefined;
+  const href = parseWebAddress(payment?.checkoutUrl ?? "");
+  if (status !== "PENDING_PAYMENT" || !payment || !href) return undefined;
   const text = fillPlaceholders(words.payNow, { price: formatMoney(payment, clock.locale) });
-  return element("a.button", { href: url, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" }, text);
+  return element("a.button", { href, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" }, text);
 }
 
 function startOver(host: Host): void {

@@ -1,4 +1,5 @@
 import type { Booking } from "../../../schemas/scheduling.ts";
+import { link } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { addressOf } from "./visit.ts";
@@ -6,13 +7,11 @@ import { addressOf } from "./visit.ts";
 /** Links that add a booking to the usual calendars, and its file for all others. */
 export function calendarLinks(host: Host, booking: Booking): HTMLElement {
   const { words, calls } = host;
-  const calendarLink = (name: string, href: string): HTMLElement =>
-    element("a", { href, target: "_blank", rel: "noopener" }, name);
   const file = { href: calls.calendarFile(booking.bookingUid), download: "booking.ics" };
   const links = [
-    calendarLink("Google", googleAddress(host, booking)),
-    calendarLink("Outlook", outlookAddress("outlook.live.com", host, booking)),
-    calendarLink("Microsoft 365", outlookAddress("outlook.office.com", host, booking)),
+    link(googleAddress(host, booking), "Google"),
+    link(outlookAddress("outlook.live.com", host, booking), "Outlook"),
+    link(outlookAddress("outlook.office.com", host, booking), "Microsoft 365"),
     element("a", file, words.calendarFile),
   ];
   return element(

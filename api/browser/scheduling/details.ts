@@ -1,7 +1,7 @@
 import type { PublicEvent } from "../../../schemas/scheduling.ts";
 import { element, randomId } from "../agent/element.ts";
 import { type BookableSlot, Problem } from "./calls.ts";
-import { type Field, fieldOf } from "./fields.ts";
+import { type Field, type FormQuestion, fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import { guestList } from "./guests.ts";
 import type { Host } from "./host.ts";
@@ -25,7 +25,7 @@ export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot):
     draft.clear();
     for (const field of all()) draft.set(field.path, field.read());
   };
-  const send = sender(host, () => bodyOf(host, { event, slot, fields: all() }));
+  const send = sender(host, () => bodyOf(host, slot, all()));
   const form = openForm(host, {
     fields: all,
     parts: [...fields.map(({ node }) => node), guests.node],
@@ -73,49 +73,44 @@ function stepWith(host: Host, title: string, form: HTMLElement): Step {
 }
 
 function questionsOf({ words, draft }: Host, event: PublicEvent): Field[] {
-  const value = (path: string): { value: string | undefined } => ({ value: draft.get(path) });
-  const name = { path: "/attendee/name", label: words.name, type: "text" as const, autocomplete: "name" };
-  const address = { path: "/attendee/email", label: words.email, type: "email" as const, autocomplete: "email" };
+  const field = (question: FormQuestion): Field =>
+    fieldOf({ ...question, value: draft.get(question.path) ?? question.value }, words);
   return [
-    fieldOf({ ...name, required: true, ...value(name.path) }, words),
-    fieldOf({ ...address, required: true, ...value(address.path) }, words),
-    ...placeField(event, value("/location").value, words),
-    ...event.bookingFields.map((field) => {
-      const path = `/answers/${field.id}`;
-      return fieldOf({ ...field, path, ...value(path) }, words);
-    }),
+    field({ path: "/attendee/name", label: words.name, type: "text", required: true, autocomplete: "name" }),
+    field({ path: "/attendee/email", label: words.email, type: "email", required: true, autocomplete: "email" }),
+    ...placeQuestion(event, words).map(field),
+    ...event.bookingFields.map((one) => field({ ...one, path: `/answers/${one.id}` })),
   ];
 }
 
 /** The choice between several places; the service tells them apart by type. */
-function placeField({ locations }: PublicEvent, value: string | undefined, words: Host["words"]): Field[] {
+function placeQuestion({ locations }: PublicEvent, words: Host["words"]): FormQuestion[] {
   const places = locations.filter(({ type }, at) => locations.findIndex((one) => one.type === type) === at);
   if (places.length < 2) return [];
   const options = places.map(({ type }) => type);
   const names = places.map((place) => placeName(place, words));
-  const question = { path: "/location", label: words.location, type: "radio" as const, required: true, options, names };
-  return [fieldOf({ ...question, value: value ?? options[0] }, words)];
+  const label = words.location;
+  return [{ path: "/location", label, type: "radio", required: true, options, names, value: options[0] }];
 }
 
-function bodyOf({ clock, visit }: Host, given: { event: PublicEvent; slot: BookableSlot; fields: Field[] }): object {
-  const values = new Map(given.fields.map((field) => [field.path, field.read()]));
+function bodyOf({ clock, visit }: Host, slot: BookableSlot, fields: Field[]): object {
+  const values = new Map(fields.map((field) => [field.path, field.read()]));
   const under = (start: string): [string, string][] =>
     [...values]
       .filter(([path, value]) => path.startsWith(start) && value !== "")
       .map(([path, value]) => [path.slice(start.length), value]);
   const source = new URLSearchParams(location.search).get("utm_source");
-  const tracking = {
-    ...(source ? { source: source.slice(0, 200) } : {}),
-    placement: visit.isEmbedded ? "embed" : "page",
-  };
   const place = values.get("/location");
   return {
     attendee: { name: values.get("/attendee/name"), email: values.get("/attendee/email"), timeZone: clock.zone },
-    slot: given.slot,
+    slot,
     answers: Object.fromEntries(under("/answers/")),
     guests: under("/guests/").map(([, address]) => address),
     ...(place ? { location: { type: place } } : {}),
-    tracking,
+    tracking: {
+      ...(source ? { source: source.slice(0, 200) } : {}),
+      placement: visit.isEmbedded ? "embed" : "page",
+    },
     language: clock.locale,
   };
 }

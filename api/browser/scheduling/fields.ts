@@ -1,4 +1,5 @@
 import type { BookingField } from "../../../schemas/scheduling.ts";
+import { parseWebAddress } from "../agent/address.ts";
 import { element, randomId } from "../agent/element.ts";
 import type { PageWords } from "./words.ts";
 
@@ -33,36 +34,39 @@ export function fieldOf(question: FormQuestion, words: PageWords): Field {
   const { type, options = [] } = question;
   if (type === "radio") return choiceField(question, options, words);
   if (type === "boolean") return choiceField({ ...question, names: [words.yes, words.no] }, ["true", "false"], words);
-  if (type === "checkbox") return tickField(question, words);
-  return type === "select" ? selectField(question, options, words) : textField(question, words);
+  return type === "checkbox" ? tickField(question, words) : inputField(question, words);
 }
 
-const kinds: Partial<Record<BookingField["type"], Record<string, string>>> = {
+type ByType<T> = Partial<Record<BookingField["type"], T>>;
+
+const inputs: ByType<Record<string, string>> = {
   email: { type: "email", inputmode: "email", autocapitalize: "off", spellcheck: "false" },
   phone: { type: "tel", autocomplete: "tel" },
   url: { type: "url", inputmode: "url", autocapitalize: "off", spellcheck: "false" },
-  number: { type: "text", inputmode: "decimal" },
+  number: { inputmode: "decimal" },
 };
 
-function textField(question: FormQuestion, words: PageWords): Field {
-  const { type, autocomplete, value = "" } = question;
-  const isArea = type.startsWith("text") && type !== "text";
-  const attributes = { id: `field-${randomId()}`, ...(kinds[type] ?? {}), ...(autocomplete ? { autocomplete } : {}) };
-  const input = isArea
-    ? element("textarea", { ...attributes, rows: "4", maxlength: "10000" })
-    : element("input", { type: "text", maxlength: "1000", ...attributes });
-  input.value = value;
-  const label = element("label", { for: input.id }, ...labelOf(question, words));
-  const read = (): string => readText(input.value, type);
-  return fieldWith({ question, words, label, controls: [input], box: input, read });
-}
+/** What a value must look like, and the text if it doesn't. */
+const checks: ByType<{ fits(value: string): boolean; text: "badEmail" | "badUrl" | "badNumber" | "badPhone" }> = {
+  email: { fits: (value) => /^[^\s@<>,;]+@[^\s@<>,;]+\.[^\s@<>,;]+$/.test(value), text: "badEmail" },
+  url: { fits: (value) => /^https?:\/\/\S+$/i.test(value) && parseWebAddress(value) !== undefined, text: "badUrl" },
+  number: { fits: (value) => /^[+-]?(\d+\.?\d*|\.\d+)$/.test(value), text: "badNumber" },
+  phone: { fits: (value) => /^\D*(\d\D*){5,20}$/.test(value), text: "badPhone" },
+};
 
-function selectField(question: FormQuestion, options: readonly string[], words: PageWords): Field {
-  const select = element("select", { id: `field-${randomId()}` }, element("option", { value: "" }, words.choose));
-  select.append(...options.map((option) => element("option", { value: option }, option)));
-  select.value = question.value ?? "";
-  const label = element("label", { for: select.id }, ...labelOf(question, words));
-  return fieldWith({ question, words, label, controls: [select], box: select, read: () => select.value });
+function inputField(question: FormQuestion, words: PageWords): Field {
+  const { type, autocomplete, value = "", options = [] } = question;
+  const id = `field-${randomId()}`;
+  const choices = ["", ...options].map((option) => element("option", { value: option }, option || words.choose));
+  const input =
+    type === "select"
+      ? element("select", { id }, ...choices)
+      : type.startsWith("text") && type !== "text"
+        ? element("textarea", { id, rows: "4", maxlength: "10000" })
+        : element("input", { id, type: "text", maxlength: "1000", autocomplete, ...inputs[type] });
+  input.value = value;
+  const label = element("label", { for: id }, ...labelOf(question, words));
+  return fieldWith({ question, words, label, controls: [input], box: input, read: () => readText(input.value, type) });
 }
 
 function choiceField(question: FormQuestion, options: readonly string[], words: PageWords): Field {
@@ -73,16 +77,14 @@ function choiceField(question: FormQuestion, options: readonly string[], words: 
   const rows = inputs.map((input, at) =>
     element("label.choice", input, element("span", { dir: "auto" }, question.names?.[at] ?? options[at])),
   );
-  const legend = element("legend", ...labelOf(question, words));
-  const box = element("div.choices", ...rows);
+  const label = element("legend", ...labelOf(question, words));
   const read = (): string => inputs.find(({ checked }) => checked)?.value ?? "";
-  return fieldWith({ question, words, label: legend, controls: inputs, box, read });
+  return fieldWith({ question, words, label, controls: inputs, box: element("div.choices", ...rows), read });
 }
 
 function tickField(question: FormQuestion, words: PageWords): Field {
   const input = element("input", { type: "checkbox", checked: question.value === "true" });
-  const text = element("span", ...labelOf(question, words));
-  const box = element("label.choice", input, text);
+  const box = element("label.choice", input, element("span", ...labelOf(question, words)));
   return fieldWith({ question, words, controls: [input], box, read: () => (input.checked ? "true" : "") });
 }
 
@@ -99,29 +101,23 @@ interface Parts {
 function fieldWith({ question, words, label, controls, box, read }: Parts): Field {
   const fault = element("p.fault", { id: `fault-${randomId()}`, hidden: true });
   const isGroup = label?.tagName === "LEGEND";
-  const node = element(isGroup ? "fieldset" : "div", { class: "field" }, label, box, fault);
+  const node = element(isGroup ? "fieldset.field" : "div.field", label, box, fault);
+  const mark = (text = ""): void => {
+    fault.textContent = text;
+    fault.hidden = text === "";
+    for (const control of controls) control.setAttribute("aria-invalid", String(text !== ""));
+  };
   for (const control of controls) {
+    control.setAttribute("aria-describedby", fault.id);
     if (question.required && !isGroup) control.setAttribute("aria-required", "true");
     control.addEventListener("input", () => mark());
   }
-  const mark = (text?: string): void => {
-    fault.textContent = text ?? "";
-    fault.hidden = text === undefined;
-    for (const control of controls) {
-      control.toggleAttribute("aria-invalid", false);
-      control.removeAttribute("aria-describedby");
-      if (text === undefined) continue;
-      control.setAttribute("aria-invalid", "true");
-      control.setAttribute("aria-describedby", fault.id);
-    }
-  };
   const check = (): string | undefined => faultOf(question, read(), words);
   return { path: question.path, node, read, check, mark, focus: () => controls[0]?.focus() };
 }
 
 function labelOf({ label, required }: FormQuestion, words: PageWords): (HTMLElement | false)[] {
-  const text = element("span", { dir: "auto" }, label);
-  return [text, !required && element("span.optional", ` ${words.optional}`)];
+  return [element("span", { dir: "auto" }, label), !required && element("span.optional", ` ${words.optional}`)];
 }
 
 /** A decimal comma becomes a point. */
@@ -132,19 +128,6 @@ function readText(text: string, type: string): string {
 
 function faultOf({ type, required }: FormQuestion, value: string, words: PageWords): string | undefined {
   if (value === "") return !required ? undefined : type === "checkbox" ? words.mustAgree : words.missing;
-  const digits = value.replace(/\D/g, "").length;
-  if (type === "email") return /^[^\s@<>,;]+@[^\s@<>,;]+\.[^\s@<>,;]+$/.test(value) ? undefined : words.badEmail;
-  if (type === "url") return /^https?:\/\/\S+$/i.test(value) && canParse(value) ? undefined : words.badUrl;
-  if (type === "number") return /^[+-]?(\d+\.?\d*|\.\d+)$/.test(value) ? undefined : words.badNumber;
-  if (type === "phone") return digits >= 5 && digits <= 20 ? undefined : words.badPhone;
-  return undefined;
-}
-
-function canParse(text: string): boolean {
-  try {
-    return Boolean(new URL(text));
-  } catch {
-    // Not a URL, which is the test.
-    return false;
-  }
+  const check = checks[type];
+  return check && !check.fits(value) ? words[check.text] : undefined;
 }

@@ -37,14 +37,15 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
     event.preventDefault();
     if (isSending) return;
     showAlert("");
-    if (markFaults(form.fields())) return showAlert(words.checkEntries);
+    if (markFields(form.fields(), (field) => field.check())) return showAlert(words.checkEntries);
     setSending(true);
     say(words.sending);
     try {
       await form.send();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      showAlert(markFrom(form.fields(), error, words.wrong) ? words.checkEntries : sentenceOf(error, words));
+      const isMarked = markFields(form.fields(), (field) => (isRefused(field, error) ? words.wrong : undefined));
+      showAlert(isMarked ? words.checkEntries : sentenceOf(error, words));
     } finally {
       setSending(false);
     }
@@ -53,21 +54,18 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
   return element("form.form", { novalidate: true, submit }, ...form.parts, alert, actions);
 }
 
-/** Marks the fields that are invalid by their own rules and focuses the first; true if there is one. */
-function markFaults(fields: Field[]): boolean {
-  const faults = fields.map((field) => ({ field, fault: field.check() }));
-  for (const { field, fault } of faults) field.mark(fault);
-  const first = faults.find(({ fault }) => fault !== undefined);
-  first?.field.focus();
-  return first !== undefined;
+/** Marks the fields with their faults and focuses the first one that has any; true if there is one. */
+function markFields(fields: Field[], faultOf: (field: Field) => string | undefined): boolean {
+  const wrong = fields.filter((field) => {
+    const fault = faultOf(field);
+    field.mark(fault);
+    return fault !== undefined;
+  });
+  wrong[0]?.focus();
+  return wrong.length > 0;
 }
 
-/** Marks the fields that the service refused and focuses the first; true if there is one. */
-function markFrom(fields: Field[], { faults }: Problem, text: string): boolean {
-  const named = fields.filter(({ path }) =>
-    faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}/`)),
-  );
-  for (const field of named) field.mark(text);
-  named[0]?.focus();
-  return named.length > 0;
+/** True if the service refused the value of a field. */
+function isRefused({ path }: Field, { faults }: Problem): boolean {
+  return faults.some((fault) => fault.path === path || fault.path.startsWith(`${path}/`));
 }

@@ -12,8 +12,8 @@ export interface Month {
   chosen: string | undefined;
   /** The date that Tab moves to. */
   entry: string;
-  /** Number of free times by date. */
-  counts: Map<string, number>;
+  /** Free times by date. */
+  days: Map<string, unknown[]> | undefined;
   isLoading: boolean;
   locale: string;
   words: PageWords;
@@ -24,22 +24,20 @@ export interface Month {
 
 /** The days of a month as a grid with arrow key navigation (ARIA practices, date picker). */
 export function monthGrid(shown: Month, labelId: string): HTMLElement {
-  const first = firstWeekday(shown.locale);
-  const dates = datesOf(shown.month);
-  const gap = (weekdayOf(dates[0]!) - first + 7) % 7;
-  const cells = [...Array.from({ length: gap }, () => undefined), ...dates];
-  const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, week) => cells.slice(week * 7, week * 7 + 7));
+  const { month, isLoading, locale } = shown;
+  const first = `${month}-01`;
+  const gap = daysIntoWeek(first, locale);
+  const rows = Math.ceil((gap + datesOf(month).length) / 7);
+  const week = (row: number): string[] => Array.from({ length: 7 }, (_, at) => plusDays(first, row * 7 + at - gap));
+  const weeks = Array.from({ length: rows }, (_, row) =>
+    element("tr", ...week(row).map((date) => dayCell(date, shown))),
+  );
+  const attributes = { role: "grid", "aria-labelledby": labelId, "aria-busy": String(isLoading) };
   return element(
-    "table",
-    {
-      role: "grid",
-      class: shown.isLoading ? "month loading" : "month",
-      "aria-labelledby": labelId,
-      "aria-busy": String(shown.isLoading),
-      keydown: (event: KeyboardEvent) => onKey(event, shown),
-    },
-    element("thead", element("tr", ...weekdays(dates[0]!, gap, shown.locale))),
-    element("tbody", ...weeks.map((week) => weekRow(week, shown))),
+    isLoading ? "table.month.loading" : "table.month",
+    { ...attributes, keydown: (event: KeyboardEvent) => onKey(event, shown) },
+    element("thead", element("tr", ...week(0).map((date) => weekday(date, locale)))),
+    element("tbody", ...weeks),
   );
 }
 
@@ -48,67 +46,64 @@ export function dayButton(grid: ParentNode, date: string): HTMLButtonElement | n
   return grid.querySelector(`button[data-date="${date}"]`);
 }
 
-function weekdays(firstDate: string, gap: number, locale: string): HTMLElement[] {
-  return Array.from({ length: 7 }, (_, at) => {
-    const date = plusDays(firstDate, at - gap);
-    const long = dayText(date, locale, { weekday: "long" });
-    return element("th", { scope: "col", abbr: long }, dayText(date, locale, { weekday: "short" }));
-  });
+/** How many free times there are. */
+export function countText(count: number, words: PageWords): string {
+  if (count === 0) return words.noTimes;
+  return count === 1 ? words.oneTime : fillPlaceholders(words.manyTimes, { count });
 }
 
-function weekRow(week: (string | undefined)[], shown: Month): HTMLElement {
-  const filledWeek = Array.from({ length: 7 }, (_, at) => week[at]);
-  return element("tr", ...filledWeek.map((date) => (date ? dayCell(date, shown) : element("td"))));
+function weekday(date: string, locale: string): HTMLElement {
+  const abbr = dayText(date, locale, { weekday: "long" });
+  return element("th", { scope: "col", abbr }, dayText(date, locale, { weekday: "short" }));
 }
 
 function dayCell(date: string, shown: Month): HTMLElement {
-  const count = shown.counts.get(date) ?? 0;
-  const isToday = date === shown.today;
-  const button = element(
-    "button",
-    {
-      "data-date": date,
-      tabindex: date === shown.entry ? "0" : "-1",
-      "aria-disabled": count === 0 ? "true" : undefined,
-      "aria-current": isToday ? "date" : undefined,
-      "aria-label": dayLabel(date, count, shown),
-      click: () => count > 0 && shown.choose(date),
-    },
-    String(Number(date.slice(8))),
-  );
-  return element("td", { "aria-selected": String(date === shown.chosen) }, button);
+  const { month, today, chosen, entry, days, choose } = shown;
+  if (!date.startsWith(month)) return element("td");
+  const count = days?.get(date)?.length ?? 0;
+  const attributes = {
+    "data-date": date,
+    tabindex: date === entry ? "0" : "-1",
+    "aria-disabled": count === 0 ? "true" : undefined,
+    "aria-current": date === today ? "date" : undefined,
+    "aria-label": dayLabel(date, count, shown),
+    click: () => count > 0 && choose(date),
+  };
+  const selected = { "aria-selected": String(date === chosen) };
+  return element("td", selected, element("button", attributes, String(Number(date.slice(8)))));
 }
 
 function dayLabel(date: string, count: number, { locale, words, isLoading, today }: Month): string {
-  const times =
-    count === 0 ? words.noTimes : count === 1 ? words.oneTime : fillPlaceholders(words.manyTimes, { count });
-  const parts = [dayText(date, locale, { dateStyle: "full" }), date === today && words.today, !isLoading && times];
-  return parts.filter(Boolean).join(", ");
+  const day = dayText(date, locale, { dateStyle: "full" });
+  return [day, date === today && words.today, !isLoading && countText(count, words)].filter(Boolean).join(", ");
 }
 
-function onKey(event: KeyboardEvent, shown: Month): void {
-  const date = (event.target as HTMLElement).dataset.date;
-  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && dateByKey(event, date, shown);
+function onKey(event: KeyboardEvent, { locale, today, go }: Month): void {
+  const { date } = (event.target as HTMLElement).dataset;
+  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && dateByKey(event, date, locale);
   if (!to) return;
   event.preventDefault();
-  const thisMonth = shown.today.slice(0, 7);
-  if (to.slice(0, 7) >= thisMonth) shown.go(to);
+  if (to.slice(0, 7) >= today.slice(0, 7)) go(to);
 }
 
 /** The date to which a key moves from a date (ARIA practices, date picker); undefined for other keys. */
-function dateByKey(event: KeyboardEvent, date: string, { locale }: Month): string | undefined {
-  const isRtl = getComputedStyle(event.target as HTMLElement).direction === "rtl";
-  const inWeek = (weekdayOf(date) - firstWeekday(locale) + 7) % 7;
-  const days: Record<string, number> = {
-    ArrowLeft: isRtl ? 1 : -1,
-    ArrowRight: isRtl ? -1 : 1,
-    ArrowUp: -7,
-    ArrowDown: 7,
-    Home: -inWeek,
-    End: 6 - inWeek,
+function dateByKey(event: KeyboardEvent, date: string, locale: string): string | undefined {
+  const forward = getComputedStyle(event.target as HTMLElement).direction === "rtl" ? -1 : 1;
+  const weekStart = plusDays(date, -daysIntoWeek(date, locale));
+  const months = event.shiftKey ? 12 : 1;
+  const dates: Record<string, string> = {
+    ArrowLeft: plusDays(date, -forward),
+    ArrowRight: plusDays(date, forward),
+    ArrowUp: plusDays(date, -7),
+    ArrowDown: plusDays(date, 7),
+    Home: weekStart,
+    End: plusDays(weekStart, 6),
+    PageUp: inMonth(date, -months),
+    PageDown: inMonth(date, months),
   };
-  const months: Record<string, number> = { PageUp: -1, PageDown: 1 };
-  const [step, pages] = [days[event.key], months[event.key]];
-  if (pages !== undefined) return inMonth(date, event.shiftKey ? pages * 12 : pages);
-  return step === undefined ? undefined : plusDays(date, step);
+  return dates[event.key];
+}
+
+function daysIntoWeek(date: string, locale: string): number {
+  return (weekdayOf(date) - firstWeekday(locale) + 7) % 7;
 }

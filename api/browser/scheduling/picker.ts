@@ -3,11 +3,12 @@ import { element, randomId } from "../agent/element.ts";
 import type { BookableSlot, Problem } from "./calls.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
-import { dayButton, monthGrid } from "./month.ts";
+import { countText, dayButton, monthGrid } from "./month.ts";
 import { sentenceOf } from "./problem.ts";
-import { dayText, localDate, monthText, plusMonths, spanOf, timeText, timeTextWithZone } from "./times.ts";
+import { dayText, localDate, monthText, plusMonths, spanOf, timeText } from "./times.ts";
 import { zoneControls } from "./zones.ts";
 
+/** The free times of a month by date. */
 type Days = Map<string, BookableSlot[]>;
 
 /** Number of months to search for a free time. */
@@ -25,106 +26,114 @@ export class Picker {
   private readonly times = element("div.times", { role: "group" });
   private readonly status = element("div.status");
   private readonly earlier: HTMLButtonElement;
+  /** Free times by zone and month. */
   private readonly known = new Map<string, Days>();
   private month: string;
+  /** The date that the visitor chose last. */
+  private wanted = "";
+  /** The date that Tab moves to. */
   private entry: string;
-  private chosen: string | undefined;
+  private problem: Problem | undefined;
+  /** The progress of a search, instead of the button that started it. */
+  private progress = "";
+  /** The element that had the focus, until a rendered one has it. */
+  private held: Element | null = null;
   /** Number of the latest load; the result of an earlier one is ignored. */
   private turn = 0;
   private loadedAt = 0;
 
   constructor(host: Host, notice?: string) {
     this.host = host;
-    const { words } = host;
+    const { words, booking } = host;
     this.entry = this.today();
     this.month = this.entry.slice(0, 7);
-    this.heading = element("h2", { tabindex: "-1" }, host.booking ? words.chooseNew : words.chooseDay);
-    this.earlier = this.turnButton("before", words.previousMonth, -1);
-    const bar = element("div.bar", this.title, this.earlier, this.turnButton("after", words.nextMonth, 1));
-    const calendar = element("div.calendar", bar, this.grid, this.status, zoneControls(host, this.changed));
+    this.heading = element("h2", { tabindex: "-1" }, booking ? words.chooseNew : words.chooseDay);
+    const by = (months: number) => () => void this.show(plusMonths(this.month, months));
+    this.earlier = turnButton("before", words.previousMonth, by(-1));
+    const bar = element("div.bar", this.title, this.earlier, turnButton("after", words.nextMonth, by(1)));
+    const zones = zoneControls(host, () => void this.show(this.month));
     this.view = element(
       "div.picker",
-      element("div.head", this.heading, host.booking ? element("p.muted", words.unmoved) : undefined),
+      element("div.head", this.heading, booking && element("p.muted", words.unmoved)),
       notice !== undefined && element("p.alert", { role: "alert" }, notice),
-      calendar,
+      element("div.calendar", bar, this.grid, this.status, zones),
       this.times,
     );
-    document.addEventListener("visibilitychange", this.returned);
-    addEventListener("online", this.returned);
+    const left = new AbortController();
+    for (const kind of ["visibilitychange", "online"])
+      addEventListener(kind, () => (this.view.isConnected ? this.refresh() : left.abort()), { signal: left.signal });
   }
 
   /** Shows the first month with free times, this one or the next. */
   async open(): Promise<void> {
-    await this.load(this.month);
-    if (this.known.get(this.month)?.size === 0) await this.load(plusMonths(this.month, 1), true);
+    await this.show(this.month);
+    if (this.days?.size === 0) await this.search(1);
+  }
+
+  private get days(): Days | undefined {
+    return this.known.get(this.keyOf(this.month));
+  }
+
+  private keyOf(month: string): string {
+    return `${this.host.clock.zone} ${month}`;
   }
 
   private today(): string {
     return localDate(this.host.now(), this.host.clock.zone);
   }
 
-  private turnButton(name: "before" | "after", label: string, months: number): HTMLButtonElement {
-    const turn = ({ currentTarget }: Event): void => {
-      const isEnd = (currentTarget as HTMLElement).getAttribute("aria-disabled") === "true";
-      if (!isEnd) void this.load(plusMonths(this.month, months));
-    };
-    return element("button.round", { "aria-label": label, click: turn }, pageIcon(name));
-  }
-
-  private readonly changed = (what: "zone" | "clock"): void => {
-    if (what === "clock") {
-      this.showTimes();
-      return;
-    }
-    this.known.clear();
-    this.entry = this.chosen ?? this.today();
-    void this.load(this.month);
-  };
-
-  /** Reloads the times when the visitor returns; a removed view stops listening. */
-  private readonly returned = (): void => {
-    if (!this.view.isConnected) {
-      document.removeEventListener("visibilitychange", this.returned);
-      removeEventListener("online", this.returned);
-      return;
-    }
+  /** Reloads the times when the visitor returns. */
+  private refresh(): void {
     if (document.hidden || Date.now() - this.loadedAt < freshFor) return;
     this.known.clear();
-    void this.load(this.month);
-  };
+    void this.show(this.month);
+  }
 
-  /** Shows a month; with `isHop` only if it has free times. */
-  private async load(month: string, isHop = false): Promise<void> {
-    const turn = ++this.turn;
-    const before = this.month;
-    const held = document.activeElement;
-    if (!isHop) this.showMonth(month, !this.known.has(month));
-    try {
-      const days = this.known.get(month) ?? (await this.fetch(month));
-      if (turn !== this.turn) return;
-      this.known.set(month, days);
-      this.loadedAt = Date.now();
-      if (isHop && days.size === 0) return;
-      this.chooseFirst(month, days);
-      this.showMonth(month, false);
-      this.showTimes();
-    } catch (error) {
-      if (turn !== this.turn) return;
-      this.showMonth(isHop ? before : month, false);
-      this.showProblem(error as Problem);
+  private async show(month: string): Promise<void> {
+    this.month = month;
+    this.progress = "";
+    this.problem = undefined;
+    this.draw();
+    if (await this.load(month)) this.draw();
+  }
+
+  /** Shows the first of the next months that has free times, or why none is shown. */
+  private async search(months: number): Promise<void> {
+    const { words } = this.host;
+    for (let next = 1; next <= months; next++) {
+      const month = plusMonths(this.month, next);
+      if (!(await this.load(month))) return;
+      const isFound = this.known.get(this.keyOf(month))?.size !== 0;
+      if (isFound && !this.problem) this.month = month;
+      if (isFound) return this.draw();
     }
-    this.keepFocus(held);
+    if (months > 1) this.progress = words.noneAtAll;
+    this.draw();
   }
 
-  /** Replaces the focused element if it was rendered again or is gone: by the same time, else the retry, else the day. */
-  private keepFocus(held: Element | null): void {
-    if (!(held instanceof HTMLElement) || held.isConnected || document.activeElement !== document.body) return;
-    const { start = "" } = held.dataset;
-    const same = this.times.querySelector<HTMLElement>(`[data-start="${start}"]`);
-    (same ?? this.status.querySelector("button") ?? dayButton(this.grid, this.entry))?.focus();
+  /** Loads a month if it isn't known; false if another load has started since. */
+  private async load(month: string): Promise<boolean> {
+    const turn = ++this.turn;
+    const key = this.keyOf(month);
+    const loaded = this.known.get(key) ?? (await this.freeTimes(month).catch((error: Problem) => error));
+    if (turn !== this.turn) return false;
+    this.loadedAt = Date.now();
+    if (loaded instanceof Map) this.known.set(key, loaded);
+    else this.fail(loaded);
+    return true;
   }
 
-  private async fetch(month: string): Promise<Days> {
+  private fail(problem: Problem): void {
+    this.problem = problem;
+    this.host.say(this.problemText(problem));
+  }
+
+  private problemText(problem: Problem): string {
+    const { words } = this.host;
+    return problem.code === "event_type_not_found" ? words.gone : sentenceOf(problem, words);
+  }
+
+  private async freeTimes(month: string): Promise<Days> {
     const { calls, clock, booking, visit } = this.host;
     const asked = { ...spanOf(month), ...(booking ? { bookingUid: booking.bookingUid } : {}) };
     const { zone } = clock;
@@ -137,136 +146,108 @@ export class Picker {
     for (const slot of found) {
       const date = localDate(slot.start, zone);
       if (!date.startsWith(month) || slot.start === booking?.start) continue;
-      const slots = days.get(date);
-      if (slots) slots.push(slot);
-      else days.set(date, [slot]);
+      days.set(date, [...(days.get(date) ?? []), slot]);
     }
     return days;
   }
 
-  private chooseFirst(month: string, days: Days): void {
-    const kept = this.chosen?.startsWith(month) && days.has(this.chosen) ? this.chosen : undefined;
-    this.chosen = kept ?? days.keys().next().value;
-    const isFocused = this.grid.contains(document.activeElement);
-    if (!this.entry.startsWith(month) || !isFocused) this.entry = this.chosen ?? `${month}-01`;
-  }
-
-  private showMonth(month: string, isLoading: boolean): void {
-    const { words, clock } = this.host;
-    const hadFocus = this.grid.contains(document.activeElement);
+  /** Renders the state. The focus stays on its day, time or button; if that is gone, it moves to what comes next. */
+  private draw(): void {
+    const { month, days, grid, host } = this;
+    const { words, clock } = host;
+    if (document.activeElement !== document.body) this.held = document.activeElement;
+    const isInGrid = grid.contains(this.held);
     const today = this.today();
-    this.month = month;
-    if (!this.entry.startsWith(month)) this.entry = month === today.slice(0, 7) ? today : `${month}-01`;
+    const chosen = days?.has(this.wanted) ? this.wanted : days?.keys().next().value;
+    if (chosen && !isInGrid) this.entry = chosen;
+    if (!this.entry.startsWith(month)) this.entry = today.startsWith(month) ? today : `${month}-01`;
     this.title.textContent = monthText(month, clock.locale);
     // Not `disabled`, which would drop the focus from the button that was just pressed.
     this.earlier.setAttribute("aria-disabled", String(month <= today.slice(0, 7)));
-    const counts = new Map([...(this.known.get(month) ?? [])].map(([date, slots]) => [date, slots.length]));
-    const { chosen, entry } = this;
-    const ways = { choose: (date: string) => this.choose(date), go: (date: string) => this.go(date) };
-    const monthView = { month, today, chosen, entry, counts, isLoading, locale: clock.locale, words, ...ways };
-    this.grid.replaceChildren(monthGrid(monthView, this.title.id));
-    if (hadFocus) dayButton(this.grid, this.entry)?.focus();
-    this.status.replaceChildren(...(isLoading || counts.size > 0 ? [] : this.nothing(month)));
+    const isLoading = !days && !this.problem;
+    const { entry, choose, go } = this;
+    const shown = { month, today, chosen, entry, days, isLoading, locale: clock.locale, words, choose, go };
+    grid.replaceChildren(monthGrid(shown, this.title.id));
+    this.status.replaceChildren(...this.statusParts());
+    // While a month is loaded, the times of the last one stay.
+    if (!isLoading) this.drawTimes(chosen);
+    if (!this.held || this.held.isConnected) return;
+    const day = dayButton(grid, entry);
+    const same = this.times.querySelector<HTMLElement>(`[data-key="${(this.held as HTMLElement).dataset.key}"]`);
+    const next = this.status.querySelector<HTMLElement>("button, [tabindex]") ?? (isLoading ? null : day);
+    (isInGrid ? day : (same ?? next))?.focus();
   }
 
-  private nothing(month: string): HTMLElement[] {
+  /** What is below the month: nothing if it is loading or has free times. */
+  private statusParts(): HTMLElement[] {
     const { words, clock } = this.host;
-    const look = element("button.quiet", { click: () => void this.lookFurther() }, words.lookFurther);
-    const text = fillPlaceholders(words.noneInMonth, { month: monthText(month, clock.locale) });
-    return [element("p", { role: "status" }, text), look];
-  }
-
-  private async lookFurther(): Promise<void> {
-    const { words } = this.host;
-    const from = this.month;
-    this.showStatus(words.loading);
-    for (let months = 1; months <= farthest; months++) {
-      const month = plusMonths(from, months);
-      await this.load(month, true);
-      if (this.month !== from || this.status.querySelector(".alert")) return;
+    const button = (text: string, click: () => unknown): HTMLElement => element("button.quiet", { click }, text);
+    if (this.problem) {
+      const retry = button(words.tryAgain, () => this.show(this.month));
+      return [element("p.alert", this.problemText(this.problem)), retry];
     }
-    this.showStatus(words.noneAtAll);
+    if (this.days?.size !== 0) return [];
+    if (this.progress) return [element("p", { role: "status", tabindex: "-1" }, this.progress)];
+    const text = fillPlaceholders(words.noneInMonth, { month: monthText(this.month, clock.locale) });
+    return [element("p", { role: "status" }, text), button(words.lookFurther, this.lookFurther)];
   }
 
-  /** Replaces the button that was pressed by a text, which takes its focus. */
-  private showStatus(text: string): void {
-    const status = element("p", { role: "status", tabindex: "-1" }, text);
-    this.status.replaceChildren(status);
-    status.focus();
-  }
+  private readonly lookFurther = (): void => {
+    this.progress = this.host.words.loading;
+    this.draw();
+    void this.search(farthest);
+  };
 
-  private showProblem(problem: Problem): void {
-    const { words, say } = this.host;
-    const text = problem.code === "event_type_not_found" ? words.gone : sentenceOf(problem, words);
-    const retry = element("button.quiet", { click: () => void this.load(this.month) }, words.tryAgain);
-    this.status.replaceChildren(element("p.alert", text), retry);
-    this.times.replaceChildren();
-    say(text);
-  }
-
-  private choose(date: string): void {
-    this.chosen = date;
+  private readonly choose = (date: string): void => {
+    this.wanted = date;
     this.entry = date;
-    this.showMonth(this.month, false);
-    this.showTimes();
+    this.draw();
     const { words, clock, say } = this.host;
-    const count = this.known.get(this.month)?.get(date)?.length ?? 0;
-    say(
-      `${dayText(date, clock.locale, { dateStyle: "full" })}: ${count === 1 ? words.oneTime : fillPlaceholders(words.manyTimes, { count })}`,
-    );
+    const count = this.days?.get(date)?.length ?? 0;
+    say(`${dayText(date, clock.locale, { dateStyle: "full" })}: ${countText(count, words)}`);
     const isBelow = this.times.getBoundingClientRect().top > innerHeight * 0.8;
-    if (isBelow) this.times.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
-  }
+    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (isBelow) this.times.scrollIntoView({ block: "nearest", behavior: isCalm ? "auto" : "smooth" });
+  };
 
   /** The arrow keys move the focus to a date, and change the month if necessary. */
-  private go(date: string): void {
+  private readonly go = (date: string): void => {
     const first = this.today();
     this.entry = date < first ? first : date;
     const month = this.entry.slice(0, 7);
-    if (month === this.month) this.showMonth(month, this.grid.querySelector(".loading") !== null);
-    else void this.load(month);
-  }
+    if (month === this.month) this.draw();
+    else void this.show(month);
+  };
 
-  private showTimes(): void {
+  private drawTimes(chosen: string | undefined): void {
     const { words, clock, enter } = this.host;
-    const slots = this.chosen === undefined ? undefined : this.known.get(this.month)?.get(this.chosen);
-    this.times.replaceChildren();
-    if (!this.chosen || !slots) return;
-    const heading = element(
-      "h3",
-      { id: `day-${randomId()}` },
-      dayText(this.chosen, clock.locale, { weekday: "short", day: "numeric", month: "short" }),
-    );
+    const slots = this.days?.get(chosen ?? "");
+    if (!chosen || !slots) return void this.times.replaceChildren();
+    const title = dayText(chosen, clock.locale, { weekday: "short", day: "numeric", month: "short" });
+    const heading = element("h3", { id: `day-${randomId()}` }, title);
     const texts = slots.map(({ start }) => timeText(start, clock));
-    const buttons = slots.map((slot, at) => {
+    const items = slots.map((slot, at) => {
       const isTwice = texts.indexOf(texts[at]!) !== texts.lastIndexOf(texts[at]!);
-      const text = isTwice ? timeTextWithZone(slot.start, clock) : texts[at];
-      return element("li", element("button.slot", { "data-start": slot.start, click: () => enter(slot) }, text));
+      const text = isTwice ? timeText(slot.start, clock, { timeZoneName: "short" }) : texts[at];
+      return element("li", element("button.slot", { "data-key": slot.start, click: () => enter(slot) }, text));
     });
     this.times.setAttribute("aria-labelledby", heading.id);
-    const bar = element(
-      "div.bar",
-      heading,
-      this.dayTurn("before", words.previousDay, -1),
-      this.dayTurn("after", words.nextDay, 1),
-    );
-    this.times.replaceChildren(bar, element("ul", { "aria-label": words.times }, ...buttons));
-  }
-
-  /** Moves to the next day of this month that has free times. */
-  private dayTurn(name: "before" | "after", label: string, step: number): HTMLElement {
-    const dates = [...(this.known.get(this.month)?.keys() ?? [])];
-    const date = dates[dates.indexOf(this.chosen ?? "") + step];
-    const turn = (): void => {
-      if (date === undefined) return;
-      this.choose(date);
-      this.times.querySelector<HTMLElement>(`.round .${name}`)?.closest("button")?.focus();
+    const dates = [...this.days!.keys()];
+    const dayTurn = (name: "before" | "after", label: string, step: number): HTMLElement => {
+      const date = dates[dates.indexOf(chosen) + step];
+      const button = turnButton(name, label, () => date && this.choose(date));
+      button.setAttribute("aria-disabled", String(date === undefined));
+      return button;
     };
-    const attributes = { "aria-label": label, "aria-disabled": date === undefined ? "true" : undefined, click: turn };
-    return element("button.round", { type: "button", ...attributes }, pageIcon(name));
+    const turns = [dayTurn("before", words.previousDay, -1), dayTurn("after", words.nextDay, 1)];
+    const list = element("ul", { "aria-label": words.times }, ...items);
+    this.times.replaceChildren(element("div.bar", heading, ...turns), list);
   }
 }
 
-function calm(): boolean {
-  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+/** A button with an arrow, which does nothing while it is `aria-disabled`. */
+function turnButton(name: "before" | "after", label: string, turn: () => unknown): HTMLButtonElement {
+  const click = ({ currentTarget }: Event): unknown =>
+    (currentTarget as HTMLElement).getAttribute("aria-disabled") !== "true" && turn();
+  return element("button.round", { "aria-label": label, "data-key": name, click }, pageIcon(name));
 }

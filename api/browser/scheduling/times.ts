@@ -27,15 +27,10 @@ export function localDate(instant: string | number, zone: string): string {
   return formatter("sv-SE", options).format(new Date(instant));
 }
 
-/** `9:30 AM` or `09:30`. */
-export function timeText(instant: string, { locale, zone, isTwelveHours }: Clock): string {
-  return formatter(locale, { timeZone: zone, ...hours(isTwelveHours) }).format(new Date(instant));
-}
-
-/** The same with the zone's short name, if a local time occurs twice when clocks change. */
-export function timeTextWithZone(instant: string, { locale, zone, isTwelveHours }: Clock): string {
-  const options = { timeZone: zone, timeZoneName: "short", ...hours(isTwelveHours) } as const;
-  return formatter(locale, options).format(new Date(instant));
+/** `9:30 AM` or `09:30`, with more options for a time that occurs twice when clocks change. */
+export function timeText(instant: string, clock: Clock, more: Intl.DateTimeFormatOptions = {}): string {
+  const options = { timeZone: clock.zone, ...more, ...hours(clock.isTwelveHours) };
+  return formatter(clock.locale, options).format(new Date(instant));
 }
 
 function hours(isTwelveHours: boolean): Intl.DateTimeFormatOptions {

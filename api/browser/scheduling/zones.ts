@@ -2,41 +2,26 @@ import { element, randomId } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { zoneText } from "./times.ts";
 
-/** The choice of the zone and of the 12 or 24 hour clock; `changed` tells which of them was changed. */
-export function zoneControls(host: Host, changed: (what: "zone" | "clock") => void): HTMLElement {
-  return element(
-    "div.zones",
-    zonePicker(host, () => changed("zone")),
-    clockPicker(host, () => changed("clock")),
-  );
+/** The choice of the zone and of the 12 or 24 hour clock. */
+export function zoneControls(host: Host, changed: () => void): HTMLElement {
+  return element("div.zones", zonePicker(host, changed), clockPicker(host, changed));
 }
 
 function zonePicker(host: Host, changed: () => void): HTMLElement {
   const { words, clock, visit } = host;
-  const select = element("select", {
-    id: `zone-${randomId()}`,
-    change: () => {
-      clock.zone = select.value;
-      changed();
-    },
-  });
   const suggested = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
-  select.append(group(words.suggested, suggested, host));
-  select.value = clock.zone;
+  const change = (): void => {
+    clock.zone = select.value;
+    changed();
+  };
   // Several hundred names with their offsets take a moment: they are added when the list is first used.
   const fill = (): void => {
-    const chosen = select.value;
+    if (select.childElementCount > 1) return;
     const others = Intl.supportedValuesOf("timeZone").filter((zone) => !suggested.includes(zone));
     for (const [region, zones] of byRegion(others, words.others)) select.append(group(region, zones, host));
-    select.value = chosen;
   };
-  const opened = new AbortController();
-  const once = (): void => {
-    opened.abort();
-    fill();
-  };
-  for (const kind of ["pointerdown", "focus", "keydown"])
-    select.addEventListener(kind, once, { signal: opened.signal });
+  const select = element("select", { change, pointerdown: fill, focus: fill }, group(words.suggested, suggested, host));
+  select.value = clock.zone;
   return element("label.zone", element("span", words.zone), select);
 }
 
