@@ -4,33 +4,29 @@ import { type Library, strengthOf } from "./library.ts";
 import { isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
 import { contradicts, pairsUp } from "./pairing.ts";
-import { isNegated, isUniversal, plainWords } from "./phrases.ts";
+import { isNegated } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
-import { type Claim, type ClaimWord, clauseTexts, mattersOf, type Witness, witnessOf } from "./witnesses.ts";
+import { type Claim, type ClaimWord, clauseTexts, marksIn, type Witness, witnessOf } from "./witnesses.ts";
 import { wordsIn } from "./words.ts";
 
-/** Whether public text supports a sentence, and the units that do. */
-export interface Support {
-  holds: boolean;
-  units: Unit[];
-}
-
-/**
- * `withFigure` and `plain`: the least share of a claim's words that a unit and its surroundings contain. `neighbour`: the weight of
- * other units of the section. `price`: the factor of words of price next to an amount.
- */
-const SUPPORT = { withFigure: 0.52, plain: 0.64, neighbour: 0.6, price: 0.2 };
-/** Contact details are checked by themselves. */
+/** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
+const MIN_SHARE = { withFigure: 0.52, plain: 0.64 };
+/** The weight of a word in another unit of the section. */
+const NEIGHBOUR = 0.6;
+/** The least strength of a word that a unit contains. */
+const PRESENT = 0.5;
+/** The weight of a word of price next to an amount. */
+const IMPLIED = 0.2;
+/** Contact details are checked by themselves, and the name of a unit says nothing. */
 const CONTACT = /^(?:mail|phone|link) /;
+const NO_CLAIM = /^(?:mail|phone|link|unit) /;
 /** A word with a capital after one without. */
 const NAME = /(?<=\p{Ll},? )\p{Lu}[\p{L}\p{M}]+/gu;
-/** Matters that say that something costs nothing. */
-const FREE = ["free", "included"];
-const UNSUPPORTED: Support = { holds: false, units: [] };
 
 /**
- * Checks a model's sentences against public text. One unit must contain all figures of a clause and most of its words, names must be
- * known, and both sides must negate or neither.
+ * Checks a model's sentences against public text: each is read as a claim, and the units of the text are its witnesses. One witness must
+ * contain all figures of the sentence, or of each of its clauses, and most of its words, say the figures of the same thing, and not
+ * contradict it. Names and contact details must be known.
  */
 export class ClaimChecker {
   readonly #library: Library;
@@ -43,20 +39,25 @@ export class ClaimChecker {
     this.#known = new Set(known);
   }
 
-  /** Checks one sentence of a language against sections. */
-  check(sentence: string, language: string, sections: readonly Section[]): Support {
-    const text = plainText(sentence);
-    const whole = this.#claimOf(withoutLinks(sentence), language);
-    const contacts = whole.figures.filter((figure) => CONTACT.test(figure));
-    const unknown = contacts.filter((figure) => !holdsFigure(this.#known, figure));
-    const witnesses = unknown.length === 0 ? [] : sections.flatMap((section) => this.#witnessesOf(section));
-    const reached = unknown.map((figure) => witnesses.find((witness) => holdsFigure(witness.figures, figure)));
-    if (reached.includes(undefined)) return UNSUPPORTED;
-    const claim = { ...whole, figures: whole.figures.filter((figure) => !CONTACT.test(figure)) };
+  /** The units that support a sentence of a language, none for small talk; undefined if the sections don't support it. */
+  check(sentence: string, language: string, sections: readonly Section[]): Unit[] | undefined {
+    const text = withoutLinks(sentence);
+    const contacts = [...figuresIn(text, language)].filter((figure) => CONTACT.test(figure));
+    const claim = this.#claimOf(text, language);
     const isSmallTalk = contacts.length > 0 || claim.words.every(({ isCommon }) => isCommon);
-    if (claim.figures.length === 0 && isSmallTalk) return { holds: true, units: unitsOf(reached) };
-    const found = this.#supported(claim, sections) ?? this.#clausesSupported(text, language, sections);
-    return found ? { holds: true, units: unitsOf([...reached, ...found]) } : UNSUPPORTED;
+    const found =
+      claim.figures.length === 0 && isSmallTalk
+        ? []
+        : (this.#supported(claim, sections) ?? this.#clausesSupported(plainText(sentence), language, sections));
+    const reached = this.#reached(contacts, sections);
+    return found && reached && [...new Set([...reached, ...found].map(({ unit }) => unit))];
+  }
+
+  /** The witnesses that contain the contact details that aren't known anyway; undefined if one has no witness. */
+  #reached(contacts: readonly string[], sections: readonly Section[]): Witness[] | undefined {
+    const open = contacts.filter((figure) => !holdsFigure(this.#known, figure));
+    const witnesses = open.length === 0 ? [] : sections.flatMap((section) => this.#witnessesOf(section));
+    return allOf(open.map((figure) => witnesses.find(({ figures }) => holdsFigure(figures, figure))));
   }
 
   /** Each clause with a figure may have a witness of its own. */
@@ -64,64 +65,55 @@ export class ClaimChecker {
     const clauses = clauseTexts(text).map((clause) => this.#claimOf(clause, language));
     const claims = clauses.filter(({ figures }) => figures.length > 0);
     if (claims.length < 2) return undefined;
-    const found = claims.map((claim) => this.#supported(claim, sections));
-    return found.includes(undefined) ? undefined : found.flatMap((one) => one ?? []);
+    return allOf(claims.map((claim) => this.#supported(claim, sections)?.[0]));
   }
 
   /** The witness that contains all figures and most words of a claim. */
   #supported(claim: Claim, sections: readonly Section[]): Witness[] | undefined {
-    const bar = claim.figures.length > 0 ? SUPPORT.withFigure : SUPPORT.plain;
+    if (claim.words.some(({ isUnknownName }) => isUnknownName)) return undefined;
+    const bar = claim.figures.length > 0 ? MIN_SHARE.withFigure : MIN_SHARE.plain;
     const best = sections
       .flatMap((section) => sharesOf(claim.words, this.#witnessesOf(section)))
       .filter(({ share }) => share >= bar)
       .sort((one, other) => other.share - one.share)
-      .find(({ witness }) => bearsOut(witness, this.#witnessesOf(witness.unit.section), claim));
-    const isBorneOut = best && !contradicts(best.witness, claim) && !this.#isDenied(best.witness, claim);
-    return isBorneOut ? [best.witness] : undefined;
+      .find(({ witness }) => bearsOut(witness, this.#witnessesOf(witness.unit.section), claim))?.witness;
+    return best && !contradicts(best, claim) && !this.#isDenied(best, claim) ? [best] : undefined;
   }
 
   /** Another unit of the section has a word of the claim that the witness lacks, and says the opposite. */
   #isDenied({ unit, strengths }: Witness, claim: Claim): boolean {
-    const isMissing = ({ isCommon, likeness }: ClaimWord) => !isCommon && strengthOf(strengths, likeness) < 0.5;
-    const missing = claim.words.filter(isMissing);
-    const denies = (other: Witness) =>
-      missing.some(({ likeness }) => other.clauses.some((clause) => strengthOf(clause.strengths, likeness) >= 1)) &&
-      contradicts(other, claim);
-    return this.#witnessesOf(unit.section).some((other) => other.unit !== unit && denies(other));
+    const missing = claim.words.filter(
+      ({ isCommon, likeness }) => !isCommon && strengthOf(strengths, likeness) < PRESENT,
+    );
+    const speaks = ({ clauses }: Witness) =>
+      missing.some(({ likeness }) => clauses.some((clause) => strengthOf(clause.strengths, likeness) >= 1));
+    return this.#witnessesOf(unit.section).some(
+      (other) => other.unit !== unit && speaks(other) && contradicts(other, claim),
+    );
   }
 
   #claimOf(text: string, language: string): Claim {
-    const figures = [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit "));
-    const hasPrice = figures.some((figure) => figure.startsWith("amount "));
-    const [matters, negated] = [mattersOf(text, language), isNegated(text, language)];
-    return {
-      plain: plainWords(text),
-      words: this.#wordsOf(plainText(text), language).map((word) =>
-        hasPrice && word.isPrice ? { ...word, isCommon: true, weight: word.weight * SUPPORT.price } : word,
-      ),
-      figures,
-      spans: spansIn(text, language),
-      negated,
-      isUniversal: isUniversal(text, language),
-      isFree: !negated && figures.length === 0 && FREE.some((matter) => matters.has(matter)),
-    };
+    const figures = [...figuresIn(text, language)].filter((figure) => !NO_CLAIM.test(figure));
+    const negated = isNegated(text, language);
+    const marks = marksIn(text, language);
+    if (negated || figures.length > 0) marks.delete("free");
+    const isPriced = figures.some((figure) => figure.startsWith("amount "));
+    const words = this.#wordsOf(plainText(text), language, isPriced);
+    return { words, figures, spans: spansIn(text, language), marks, isNegated: negated };
   }
 
-  #wordsOf(text: string, language: string): ClaimWord[] {
+  #wordsOf(text: string, language: string, isPriced: boolean): ClaimWord[] {
     const found = new Map<string, ClaimWord>();
     const names = new Set((text.match(NAME) ?? []).map((name) => name.toLowerCase()));
     for (const { written, text: word, terms: forms } of wordsIn(text, language)) {
       const [term] = forms;
       if (term === undefined || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
       const likeness = this.#library.likenessOf({ forms }, language);
+      const isImplied = isPriced && mattersIn(term).has("price");
       const isEveryday = isCommon(term, language);
-      const weight = this.#library.weightOf({ isCommon: isEveryday }, likeness) / this.#library.rarest;
-      found.set(term, {
-        ...{ likeness, weight },
-        isCommon: isEveryday,
-        isPrice: mattersIn(term).has("price"),
-        isUnknownName: likeness.size === 0 && names.has(written),
-      });
+      const weight = this.#library.weightOf({ isCommon: isEveryday }, likeness) * (isImplied ? IMPLIED : 1);
+      const isUnknownName = likeness.size === 0 && names.has(written);
+      found.set(term, { likeness, weight, isCommon: isEveryday || isImplied, isUnknownName });
     }
     return [...found.values()];
   }
@@ -138,26 +130,22 @@ export class ClaimChecker {
 /** The shares of a claim's words that the witnesses of a section contain; what else is in the section counts for less. */
 function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): { witness: Witness; share: number }[] {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
-  if (total === 0) return witnesses.map((witness) => ({ witness, share: 1 }));
-  const isText = ({ unit }: Witness) => unit.block.kind === "text";
-  const held = witnesses.map(({ strengths }) => words.map(({ likeness }) => strengthOf(strengths, likeness)));
-  const most = (is: (witness: Witness) => boolean) =>
-    words.map((_, word) => held.reduce((best, own, at) => (is(witnesses[at]!) ? Math.max(best, own[word]!) : best), 0));
   // Items and rows say nothing about each other.
-  const [near, nearItem] = [most(() => true), most(isText)];
-  return witnesses.map((witness, at) => {
-    const around = isText(witness) ? near : nearItem;
-    const strengths = held[at]!.map((own, word) => Math.max(own, around[word]! * SUPPORT.neighbour));
-    return { witness, share: strengths.reduce((sum, one, word) => sum + one * words[word]!.weight, 0) / total };
-  });
+  const isText = ({ unit }: Witness) => unit.block.kind === "text";
+  const sums = witnesses.map(() => 0);
+  for (const { likeness, weight } of words) {
+    const own = witnesses.map(({ strengths }) => strengthOf(strengths, likeness));
+    const near = { text: Math.max(...own), item: Math.max(0, ...own.filter((_, at) => isText(witnesses[at]!))) };
+    for (const [at, witness] of witnesses.entries())
+      sums[at]! += weight * Math.max(own[at]!, NEIGHBOUR * near[isText(witness) ? "text" : "item"]);
+  }
+  return witnesses.map((witness, at) => ({ witness, share: total === 0 ? 1 : sums[at]! / total }));
 }
 
 function bearsOut(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
   return (
-    !claim.words.some(({ isUnknownName }) => isUnknownName) &&
     claim.figures.every((figure) => holdsFigure(witness.figures, figure)) &&
-    (!claim.isUniversal || witness.isUniversal) &&
-    (!claim.isFree || FREE.some((matter) => witness.matters.has(matter))) &&
+    [...claim.marks].every((mark) => witness.marks.has(mark)) &&
     speaksItself(witness, claim) &&
     pairsUp(witness, witnesses, claim)
   );
@@ -166,17 +154,15 @@ function bearsOut(witness: Witness, witnesses: readonly Witness[], claim: Claim)
 /** The unit of a figure itself contains one of the claim's telling words, not only its surroundings. */
 function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolean {
   const telling = words.filter(({ isCommon }) => !isCommon);
-  return (
-    figures.length === 0 ||
-    telling.length === 0 ||
-    telling.some(({ likeness }) => strengthOf(strengths, likeness) > 0.3)
-  );
+  const isSaid = telling.some(({ likeness }) => strengthOf(strengths, likeness) >= PRESENT);
+  return figures.length === 0 || telling.length === 0 || isSaid;
 }
 
 function withoutLinks(text: string): string {
   return text.replace(/\[([^\][]*)\]\(\s*<?(?:(?:mailto|tel):)?([^\s)<>]*)>?[^)]*\)/gi, "$1 ; $2 ; ");
 }
 
-function unitsOf(witnesses: readonly (Witness | undefined)[]): Unit[] {
-  return [...new Set(witnesses.flatMap((witness) => (witness ? [witness.unit] : [])))];
+function allOf<T>(found: readonly (T | undefined)[]): T[] | undefined {
+  const all = found.filter((one) => one !== undefined);
+  return all.length < found.length ? undefined : all;
 }

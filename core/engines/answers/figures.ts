@@ -21,8 +21,6 @@ const MIN_GROUPED_DIGITS = 9;
 const TIME =
   /(?<![\d.,:])(\d{1,2})(?:(?::|\s?h\s?)(\d{2})(?!\d)|\.(\d{2})(?=\s?(?:uhr|[ap]\.?m))|(?=\s?(?:uhr|uur|heures?|h|[ap]\.?m)\b))(?:\s?([ap])\.?m\b\.?)?/gi;
 const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
-/** Common words with digits, which claim nothing. */
-const HARMLESS_CODES = /^(?:b2[bc]|h2o|co2|web3|mp[34]|html5|covid19)$/;
 const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
 const UNIT_BEFORE = /(us\$|r\$|[€$£¥₹]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|fr\.|kr))\s?$/i;
 const UNIT_AFTER =
@@ -63,10 +61,11 @@ export function figuresIn(text: string, language: string): Set<string> {
   take(HOST, ([link]) => `link ${bareAddress(link)}`);
   take(PHONE, ([phone]) => (isPhone(phone) ? `phone ${phone.replace(/\D/g, "")}` : undefined));
   take(TIME, (match) => `time ${minutesOf(match)}`);
-  take(CODE, ([code]) => (HARMLESS_CODES.test(code.toLowerCase()) ? undefined : `code ${code.toLowerCase()}`));
-  rest = rest.replace(CODE, " ");
+  take(CODE, ([code]) => `code ${code.toLowerCase()}`);
   for (const match of rest.matchAll(NUMBER)) addNumber(found, rest, match);
-  addWritten(found, rest, language);
+  const written = wordsIn(rest.replace(NUMBER, ";"), language).filter(({ text: word }) => /^\d+$/.test(word));
+  for (const { text: number } of written) found.add(`number ${number}`);
+  if (spansIn(rest, language).some(({ count }) => count === "1")) found.add("number 1");
   for (const [unit] of rest.matchAll(UNIT_NAMED)) found.add(`unit ${codeOf(unit)}`);
   return found;
 }
@@ -76,15 +75,7 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   if (figures.has(claim)) return true;
   const [kind = "", unit = "", value = ""] = claim.split(" ");
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
-  if (kind === "time")
-    return (
-      Number(unit) % 60 === 0 &&
-      (figures.has(`number ${Number(unit) / 60}`) || figures.has(`number ${(Number(unit) / 60) % 12}`))
-    );
-  if (kind === "phone") return [...figures].some((known) => known.startsWith("phone ") && known.endsWith(unit));
-  if (kind === "number")
-    return [...figures].some((known) => known.startsWith("time ") && isHour(Number(known.slice(5)), unit));
-  return false;
+  return kind === "number" && [...figures].some((known) => known.startsWith("time ") && isHour(known.slice(5), unit));
 }
 
 /** A bare number is an amount if its unit is named elsewhere, as above its column, and no other number has a unit. */
@@ -92,9 +83,8 @@ function isOnlyUnit(figures: Figures, unit: string): boolean {
   return figures.has(`unit ${unit}`) && ![...figures].some((known) => known.startsWith("amount "));
 }
 
-function isHour(minutes: number, hour: string): boolean {
-  const value = Number(hour);
-  return value <= 24 && (Math.floor(minutes / 60) === value || Math.floor(minutes / 60) % 12 === value);
+function isHour(minutes: string, hour: string): boolean {
+  return Number(hour) <= 24 && Math.floor(Number(minutes) / 60) % 12 === Number(hour) % 12;
 }
 
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
@@ -114,22 +104,8 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
 
 /** True for the name of a currency, of a percentage or of a part of the day. */
 export function isUnitName(word: string): boolean {
-  return (
-    UNITS.some((names) => names.some((name) => name.toLowerCase() === word)) ||
-    /^(?:cents?|pence|per|[ap]m|uhr|uur|heures?|h)$/.test(word)
-  );
-}
-
-/** Adds numbers that are written out, with the currency after them. */
-function addWritten(found: Set<string>, text: string, language: string): void {
-  const words = wordsIn(text.replace(NUMBER, ";"), language);
-  if (spansIn(text, language).some(({ count }) => count === "1")) found.add("number 1");
-  for (const [at, { text: word }] of words.entries()) {
-    if (!/^\d+$/.test(word)) continue;
-    found.add(`number ${word}`);
-    const unit = UNITS.find((names) => names.includes(words[at + 1]?.text ?? ""))?.[0];
-    if (unit) found.add(`amount ${unit} ${word}`);
-  }
+  const isNamed = UNITS.some((names) => names.some((name) => name.toLowerCase() === word));
+  return isNamed || /^(?:cents?|pence|per|[ap]m|uhr|uur|heures?|h)$/.test(word);
 }
 
 /** `1,120.50` and `1.120,50` are 1120.5. */

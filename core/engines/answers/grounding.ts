@@ -1,5 +1,4 @@
 import { visibleCharacters } from "../../platform/characters.ts";
-import { languageOf } from "../../platform/languages.ts";
 import { firstEnd } from "../../platform/sentences.ts";
 import type { Link } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
@@ -39,8 +38,6 @@ interface Options {
 /** A longer sentence is removed. */
 const MAX_SENTENCE_LENGTH = 1200;
 const MAX_LINK_LENGTH = 500;
-/** A shorter sentence is read in the question's language. */
-const MIN_TELLING_LENGTH = 60;
 
 const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const FENCE = /^[ \t]*(?:`{3}|~{3})/;
@@ -135,10 +132,9 @@ class Filter implements Grounding {
     if (isHeading || TABLE_RULE.test(words)) return true;
     const cited = citedIn(plain).flatMap((number) => this.#passages[number - 1]?.section ?? []);
     const sections = cited.length > 0 ? cited : this.#passages.map(({ section }) => section);
-    const own = words.length < MIN_TELLING_LENGTH ? language : languageOf(words, language);
-    const support = this.#checker.check(words, own, [...new Set(sections)]);
-    if (support.holds) this.used.push(...support.units.filter((unit) => !this.used.includes(unit)));
-    return support.holds;
+    const units = this.#checker.check(words, language, [...new Set(sections)]);
+    this.used.push(...(units ?? []).filter((unit) => !this.used.includes(unit)));
+    return units !== undefined;
   }
 }
 
