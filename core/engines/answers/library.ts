@@ -99,11 +99,15 @@ export class Library {
 
   /** Reads one section per step, so that the caller can pause. */
   *read(sources: Iterable<Source>): Generator<void> {
-    for (const source of sources)
-      for (const section of this.#add(source)) {
-        this.#index(section);
+    for (const source of sources) {
+      const text = () => source.blocks.map((block) => block.text).join("\n");
+      const language = source.language ? primaryLanguage(source.language) : languageOf(text());
+      for (const blocks of sectionsOf(source.blocks)) {
+        if (this.sections.length >= MAX_SECTIONS) return;
+        this.#add({ source, language, at: this.sections.length, blocks });
         yield;
       }
+    }
   }
 
   /** The sections that match a question, the best first. */
@@ -162,15 +166,13 @@ export class Library {
       .map(({ section }) => section);
   }
 
-  /** The first sections in reading order, with those of the visitor's page. */
+  /** The sections of the visitor's page and the first of the others. */
   #first({ here }: Place): Section[] {
     const own = this.sections.filter(({ source }) => source.id === here);
-    const some = [...new Set([...own, ...this.sections])].slice(0, MAX_SECTIONS_SCANNED);
-    return some.sort((one, other) => one.at - other.at);
+    return [...new Set([...own, ...this.sections])].slice(0, MAX_SECTIONS_SCANNED);
   }
 
   #hitsIn(section: Section, { wanted, asks }: { wanted: readonly Wanted[]; asks: readonly AskedShape[] }): Hit[] {
-    const total = [...wanted, ...asks].reduce((sum, { weight }) => sum + weight, 0) || 1;
     const readings = this.#readingsOf(section);
     const rows = readings.map((reading, at) => ({
       reading,
@@ -179,11 +181,10 @@ export class Library {
     }));
     const whole = wanted.map((_, at) => Math.max(...rows.map(({ held }) => held[at]!)));
     const missing = Math.max(0, ...whole.map((held, at) => (1 - held) * wanted[at]!.weight)) / this.rarest;
-    const sum = (strengths: readonly number[], of: readonly { weight: number }[]) =>
-      strengths.reduce((sum, strength, at) => sum + strength * of[at]!.weight, 0);
+    const parts = [...wanted, ...asks];
+    const total = parts.reduce((sum, { weight }) => sum + weight, 0) || 1;
     return rows.map(({ reading, held, shaped }) => {
-      const shape = sum(shaped, asks);
-      const share = (sum(held, wanted) + shape) / total;
+      const share = [...held, ...shaped].reduce((sum, strength, at) => sum + strength * parts[at]!.weight, 0) / total;
       const isShaped = asks.length === 0 ? undefined : shaped.some((one) => one > 0);
       const isHeaded = wanted.some(({ likeness }) =>
         reading.heading.some((term) => (likeness.get(term) ?? 0) >= HEADS),
@@ -242,20 +243,10 @@ export class Library {
     return 1 + (isHere ? OWN_PAGE : 0) + (isSpoken ? OWN_LANGUAGE : 0) + (near?.has(section) ? NEAR : 0);
   }
 
-  *#add(source: Source): Generator<Section> {
-    const text = () => source.blocks.map((block) => block.text).join("\n");
-    const language = source.language ? primaryLanguage(source.language) : languageOf(text());
-    for (const blocks of sectionsOf(source.blocks)) {
-      if (this.sections.length >= MAX_SECTIONS) return;
-      const section = { source, language, at: this.sections.length, blocks };
-      this.sections.push(section);
-      yield section;
-    }
-  }
-
-  #index(section: Section): void {
-    const { at } = section;
-    for (const block of section.blocks)
+  #add(section: Section): void {
+    const { at, blocks } = section;
+    this.sections.push(section);
+    for (const block of blocks)
       for (const [term, strength] of this.#strengthsIn(block.text, block, section)) {
         const posting = this.#postings.get(term);
         if (posting === undefined) this.#postings.set(term, [at, strength]);

@@ -14,7 +14,6 @@ const RELATED = 0.7;
 /** A typing error. */
 const MISSPELT = 0.75;
 const MIN_FORM_LENGTH = 4;
-const MIN_PART_LENGTH = 4;
 const MIN_SLIP_LENGTH = 5;
 
 /** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
@@ -90,11 +89,9 @@ function sorted(word: string): string {
 function formLikeness(form: string, term: string, inCompounds: boolean): number {
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
   if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
-  if (long.startsWith(short))
-    return long.length - short.length <= Math.min(3, short.length / 2) || inCompounds ? RELATED : 0;
-  if (inCompounds && short.length >= MIN_PART_LENGTH && long.endsWith(short) && long.length - short.length >= 3)
-    return RELATED;
-  return 0;
+  const more = long.length - short.length;
+  if (long.startsWith(short)) return inCompounds || more <= Math.min(3, short.length / 2) ? RELATED : 0;
+  return inCompounds && more >= 3 && long.endsWith(short) ? RELATED : 0;
 }
 
 /** One typing error in a short word, two in a long one; the first letter is hardly ever wrong. */

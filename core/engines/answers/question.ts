@@ -91,25 +91,24 @@ function asksOf(plain: string, subjects: readonly Subject[], language: string): 
 }
 
 function intentOf(plain: string, language: string): Question["intent"] {
-  const { greetings, gratitude, identity, page, declines } = wordsOf(language).answers;
-  const english = wordsOf("en").answers;
-  if (isPhrase(plain, [...greetings, ...english.greetings])) return "greeting";
-  if (isPhrase(plain, [...gratitude, ...english.gratitude])) return "gratitude";
-  if (isPhrase(plain, identity)) return "identity";
-  if (holdsPhrase(plain, [...declines, ...english.declines])) return "declined";
-  return isPhrase(plain, [...page, ...english.page]) ? "page" : undefined;
+  const phrases = (list: "greetings" | "gratitude" | "identity" | "declines" | "page") => [
+    ...wordsOf(language).answers[list],
+    ...wordsOf("en").answers[list],
+  ];
+  if (isPhrase(plain, phrases("greetings"))) return "greeting";
+  if (isPhrase(plain, phrases("gratitude"))) return "gratitude";
+  if (isPhrase(plain, phrases("identity"))) return "identity";
+  if (holdsPhrase(plain, phrases("declines"))) return "declined";
+  return isPhrase(plain, phrases("page")) ? "page" : undefined;
 }
 
 function wishOf(plain: string, language: string): Wish | undefined {
   const { lead } = wordsOf(language).answers;
   if (holdsPhrase(plain, lead.refusals)) return undefined;
   return WISHES.find((wish) => {
+    const phrases = lead[wish].filter((phrase) => phrase.includes(" "));
     // A single word is a wish if it is the whole text.
-    const [short, long] = [
-      lead[wish].filter((phrase) => !phrase.includes(" ")),
-      lead[wish].filter((phrase) => phrase.includes(" ")),
-    ];
-    return isPhrase(plain, short) || holdsPhrase(plain, long);
+    return isPhrase(plain, lead[wish]) || holdsPhrase(plain, phrases);
   });
 }
 
