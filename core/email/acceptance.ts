@@ -21,7 +21,7 @@ import { mailKeys } from "./events.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustHaveAll, renderTemplate, type TemplateState, templateState, templateVersion } from "./templates.ts";
-import { enqueue, ranks, scheduleHandle } from "./turns.ts";
+import { ranks, scheduleHandle } from "./turns.ts";
 
 /** An attachment. A `text/calendar` one is also an alternative part, so that clients show the invitation. */
 export interface Attachment {
@@ -69,6 +69,8 @@ type MailCap = "visitor" | "rule";
 /** Most mails of a kind per mailbox of a handle and UTC day of domain time. */
 const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 
+/** Real ms after which a handle that is about to get mail is claimed, even if the process dies before it wakes the dispatcher. */
+const WAKE_UP_MS = 2000;
 /** Seconds for `Retry-After` while mail can't be accepted. */
 const RETRY_AFTER_SECONDS = 30;
 /** Longest header value (RFC 5322, section 2.1.1), and most bytes of all attachments of a mail. */
@@ -206,14 +208,15 @@ interface ReadyMessage {
 }
 
 /**
- * Writes the message and wakes the dispatcher. The handle is enqueued before on the same connection, so that a crash in between loses no
- * wake-up.
+ * Writes the message and wakes the dispatcher. A later wake-up is written before on the same connection, so that a crash in between loses
+ * none.
  */
 async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage): Promise<{ message: Message }> {
   const { redis } = runtime;
   const { handle, messageId, purpose } = ready.message;
+  const rank = ranks[purpose];
   const [, , reply] = await Promise.all([
-    ready.denied ? undefined : enqueue(redis, handle),
+    ready.denied ? undefined : scheduleHandle(redis, handle, rank, Date.now() + WAKE_UP_MS),
     redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS),
     scripts.acceptMessage(redis, keysOf(runtime, request), inputOf(runtime, request, ready)),
   ]).catch((error: unknown) => {
@@ -224,7 +227,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage
     return otherwise(runtime, request, { reply, fault: ready.fault });
   }
   if (!ready.denied)
-    scheduleHandle(redis, handle, ranks[purpose]).catch((error: Error) =>
+    scheduleHandle(redis, handle, rank).catch((error: Error) =>
       runtime.log.warn({ error: error.message }, "email.dispatch.wake_failed"),
     );
   const [, status, ...statuses] = reply as ["accepted", MessageStatus, ...MessageStatus[]];

@@ -20,7 +20,9 @@ import { eventJob } from "../webhooks/face.ts";
 import { suppressionKeys, suppressionOf } from "./suppressions.ts";
 
 /** The keys of every email script; the first four are prefixes. */
-export function mailKeys(handle: string): Record<MailKey, string> {
+export function mailKeys(
+  handle: string,
+): Record<"messages" | "timelines" | "events" | "queues" | "stamp" | "leases", string> {
   return {
     messages: keys.message(handle, ""),
     timelines: keys.messageEvents(handle, ""),
@@ -30,8 +32,6 @@ export function mailKeys(handle: string): Record<MailKey, string> {
     leases: keys.emailLeases(handle),
   };
 }
-
-type MailKey = "messages" | "timelines" | "events" | "queues" | "stamp" | "leases";
 
 /** One recipient's delivery of a message: `n` is the recipient's index, from 0. */
 export interface DeliveryName {
@@ -141,9 +141,10 @@ export async function listMessageEvents(
   const { limit, after } = pageOf(env, input, list);
   const range = { below: Number(after ?? Number.MAX_SAFE_INTEGER), since: Date.parse(since ?? "1970-01-01") * 1000 };
   const found: MessageEvent[] = [];
-  const read = messageId === undefined ? indexed : ofMessage;
-  for await (const event of read(redis, input, range)) {
-    if (fits(event, input)) found.push(event);
+  const newestFirst =
+    messageId === undefined ? indexed(redis, input, range) : (await timelineOf(redis, handle, messageId)).reverse();
+  for await (const event of newestFirst) {
+    if (fits(event, input, range)) found.push(event);
     if (found.length > limit) break;
   }
   const events = found.slice(0, limit);
@@ -161,16 +162,11 @@ function stampOf({ eventId }: MessageEvent): string {
   return eventId.slice("mev_".length);
 }
 
-function fits(event: MessageEvent, { recipient, purpose }: Filters): boolean {
-  const same = recipient === undefined || sameAddress(event.recipient) === sameAddress(recipient);
-  return same && (purpose ?? event.purpose) === event.purpose;
-}
-
-async function* ofMessage(redis: Redis, input: Filters, { below, since }: Range): AsyncGenerator<MessageEvent> {
-  for (const event of (await timelineOf(redis, input.handle, input.messageId as string)).reverse()) {
-    const stamp = Number(stampOf(event));
-    if (stamp >= since && stamp < below) yield event;
-  }
+function fits(event: MessageEvent, { recipient, purpose }: Filters, { below, since }: Range): boolean {
+  const stamp = Number(stampOf(event));
+  const isInRange = stamp >= since && stamp < below;
+  const isSame = recipient === undefined || sameAddress(event.recipient) === sameAddress(recipient);
+  return isInRange && isSame && (purpose ?? event.purpose) === event.purpose;
 }
 
 /** Index entries per round trip. */

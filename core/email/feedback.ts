@@ -10,6 +10,7 @@ import {
 import { isHardBounce, MAX_REPORT_BYTES, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
+import { membersOf } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
@@ -166,35 +167,30 @@ async function named(runtime: Runtime, { messageId, recipient }: Feedback): Prom
 }
 
 function feedbackIn(body: Buffer): Feedback[] {
-  const parsed = jsonIn(body);
-  const list = Array.isArray(parsed.events) ? parsed.events : [parsed.data ?? parsed];
-  return list.map((one, at) =>
-    feedbackOf({ type: parsed.type, ...(one as object) }, Array.isArray(parsed.events) ? `/events/${at}` : ""),
-  );
+  const { events, ...single } = membersOf(parsed(body));
+  if (!Array.isArray(events)) return [feedbackOf({ type: single.type, ...membersOf(single.data ?? single) }, "")];
+  return events.map((one, at) => feedbackOf({ type: single.type, ...membersOf(one) }, `/events/${at}`));
 }
 
-function jsonIn(body: Buffer): Record<string, unknown> {
+function parsed(body: Buffer): unknown {
   try {
-    const parsed: unknown = JSON.parse(body.toString("utf8"));
-    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed))
-      return parsed as Record<string, unknown>;
+    return JSON.parse(body.toString("utf8"));
   } catch (error) {
     throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
   }
-  throw invalid("", "must be an object");
 }
 
 function feedbackOf(given: Record<string, unknown>, path: string): Feedback {
-  const { type, messageId, recipient, reason, smtpCode, enhancedStatus } = given;
-  const known = reportTypes.find((one) => one === String(type).toUpperCase().split(".").at(-1));
-  if (known === undefined) throw invalid(`${path}/type`, `is not one of ${reportTypes.join(", ")}`);
+  const { messageId, recipient, reason, smtpCode, enhancedStatus } = given;
+  const type = reportTypes.find((one) => one === String(given.type).toUpperCase().split(".").at(-1));
+  if (type === undefined) throw invalid(`${path}/type`, `is not one of ${reportTypes.join(", ")}`);
   if (typeof messageId !== "string" || messageId === "") throw invalid(`${path}/messageId`, "is required");
   if (typeof recipient !== "string" || !isAddress(recipient))
     throw invalid(`${path}/recipient`, "must be an email address");
   return {
-    ...{ type: known, messageId, recipient },
-    ...(typeof reason === "string" ? { reason } : {}),
-    ...(Number.isInteger(smtpCode) ? { smtpCode: smtpCode as number } : {}),
-    ...(typeof enhancedStatus === "string" ? { enhancedStatus } : {}),
+    ...{ type, messageId, recipient },
+    reason: typeof reason === "string" ? reason : undefined,
+    smtpCode: Number.isInteger(smtpCode) ? (smtpCode as number) : undefined,
+    enhancedStatus: typeof enhancedStatus === "string" ? enhancedStatus : undefined,
   };
 }

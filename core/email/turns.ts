@@ -20,15 +20,8 @@ export const ranks: Record<Purpose, number> = {
 /** The last priority that each fair queue serves; the normal one serves all. */
 export const MAX_RANKS: Record<MailQueueName, number> = { urgent: 0, normal: 2 };
 
-/** Real ms after which an enqueued handle is claimed even without a wake-up. */
-const ANNOUNCED_MS = 2_000;
 /** Real ms for which a handle without mail is parked. */
 export const PARK_MS = 900_000;
-
-/** Enqueues a handle that is about to get mail; call it before the message is written. */
-export async function enqueue(redis: Redis, handle: string): Promise<void> {
-  await mailQueue(redis, "normal").enqueue(handle, Date.now() + ANNOUNCED_MS);
-}
 
 /** Schedules a handle with mail of a priority, now or at a real time in ms. */
 export async function scheduleHandle(redis: Redis, handle: string, rank: number, at = Date.now()): Promise<void> {

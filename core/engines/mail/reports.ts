@@ -94,11 +94,7 @@ function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "sm
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
   const [, code] = /^(\d{3})[ -]/.exec(words) ?? [];
   const [enhancedStatus] = /[245]\.\d{1,3}\.\d{1,3}/.exec(fields.get("status") ?? "") ?? [];
-  return {
-    ...(words || enhancedStatus ? { reason: words || enhancedStatus } : {}),
-    ...(code ? { smtpCode: Number(code) } : {}),
-    ...(enhancedStatus ? { enhancedStatus } : {}),
-  };
+  return { reason: words || enhancedStatus, smtpCode: code === undefined ? undefined : Number(code), enhancedStatus };
 }
 
 /** A recipient's complaint (RFC 5965); `not-spam` withdraws one and is ignored. */
@@ -124,10 +120,8 @@ function textOf(content: ArrayBuffer | Uint8Array | string): string {
 /** Unfolded fields of a block, by lower-case name. */
 function fieldsOf(block: string): Map<string, string> {
   const lines = block.replace(/\n[ \t]+/g, " ").split("\n");
-  const pairs = lines.map((line) => /^([\w-]+):\s*(.*)$/.exec(line));
-  return new Map(
-    pairs.flatMap((pair) => (pair ? [[(pair[1] as string).toLowerCase(), (pair[2] as string).trim()]] : [])),
-  );
+  const pairs = lines.flatMap((line) => [...line.matchAll(/^([\w-]+):\s*(.*)$/g)]);
+  return new Map(pairs.map(([, name = "", value = ""]) => [name.toLowerCase(), value.trim()]));
 }
 
 /** The address of a typed field, `rfc822; ann@example.com`. */
