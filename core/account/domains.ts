@@ -40,16 +40,20 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
     throw new Fail("not_found", { detail: `The account has no handle ${handle}.` });
   // The account's list comes first: readers skip an entry without a claim.
   await store.redis.sadd(keys.accountDomains(account), domain);
-  const claimed = await claim(store, { domain, account, handle: handle ?? null, owned: ready });
+  const claimed = { domain, account, handle: handle ?? null };
+  const became = await writeClaim(store, { ...claimed, owned: ready });
+  if (became === "taken") throw new Fail("domain_taken");
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
-  return claimed;
+  return { ...claimed, owned: became === "proven" };
 }
 
-/** Records proven ownership, after the OWNERSHIP record was found; `domain_taken` if another account was faster. */
-export async function proveDomain(store: Store, input: { account: string; domain: string }): Promise<DomainClaim> {
-  const current = await domainClaim(store.redis, input.account, input.domain);
-  if (current === undefined) throw new Fail("account_domain_not_found");
-  return claim(store, { ...current, owned: true });
+/** Records proven ownership, after the OWNERSHIP record was found; false if another account was faster. */
+export async function proveDomain(
+  store: Store,
+  { account, domain }: Pick<DomainClaim, "account" | "domain">,
+): Promise<boolean> {
+  const current = await domainClaim(store.redis, account, domain);
+  return current !== undefined && (await writeClaim(store, { ...current, owned: true })) === "proven";
 }
 
 /** The account's claim on a domain; undefined if it has none, or if another account owns the domain. */
@@ -74,9 +78,7 @@ function domainOf(name: string): string {
   throw invalid("/domain", "must be a domain name");
 }
 
-async function claim({ redis, now }: Store, { domain, account, handle, owned }: DomainClaim): Promise<DomainClaim> {
+function writeClaim({ redis, now }: Store, { domain, account, handle, owned }: DomainClaim) {
   const input = { account, handle: handle ?? "", instant: new Date(now()).toISOString(), isProven: owned };
-  const became = await scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
-  if (became === "taken") throw new Fail("domain_taken");
-  return { domain, account, handle, owned: became === "proven" };
+  return scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
 }

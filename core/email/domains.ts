@@ -1,4 +1,4 @@
-import type { AccountDomain, domainListing, domainPath, Identity, newDomain, Sender } from "../../schemas/email.ts";
+import type { AccountDomain, domainListing, domainPath, identityAnswer, newDomain } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from "../account/face.ts";
@@ -75,18 +75,12 @@ async function domainNamed(runtime: Runtime, name: string): Promise<AccountDomai
   return claim && toAccountDomain(runtime, claim);
 }
 
-/** An identity with the senders that use its domain. */
-interface IdentityWithSenders {
-  identity: Identity;
-  senderProfiles: Sender[];
-}
-
 /** The email identity of a domain of the caller's account with the senders that use it; `account_domain_not_found`. */
 export async function readEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
   caller: Caller,
-): Promise<IdentityWithSenders> {
+): Promise<Infer<typeof identityAnswer>> {
   const claim = await claimOf(runtime, caller, input.domain);
   await watch(runtime, claim);
   return withSenders(runtime, claim);
@@ -97,13 +91,13 @@ export async function reconcileEmailIdentity(
   runtime: Runtime,
   input: Infer<typeof domainPath>,
   caller: Caller,
-): Promise<IdentityWithSenders> {
+): Promise<Infer<typeof identityAnswer>> {
   const claim = await claimOf(runtime, caller, input.domain);
   await requestCheck(runtime, claim);
   return withSenders(runtime, claim);
 }
 
-async function withSenders(runtime: Runtime, claim: DomainClaim): Promise<IdentityWithSenders> {
+async function withSenders(runtime: Runtime, claim: DomainClaim): Promise<Infer<typeof identityAnswer>> {
   const [identity, senderProfiles] = await Promise.all([identityOf(runtime, claim), sendersOfDomain(runtime, claim)]);
   return { identity, senderProfiles };
 }
@@ -179,7 +173,6 @@ async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<Ac
 
 const nameOf = ({ domain, account }: JobData<"email.check">): string => `${domain} ${account}`;
 
-/** Schedules a check and the next one. */
 async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
   await watch(runtime, claim);
   await runtime.queues.later(checkJob(runtime, claim));
@@ -189,7 +182,6 @@ function checkJob(runtime: Runtime, { domain, account }: JobData<"email.check">)
   return job("email.check", runtime.id("check_"), { domain, account });
 }
 
-/** Adds the domain to the regularly checked ones. */
 async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
   await checksOf(runtime).enlist(nameOf(claim), realTimeIn(runtime, CHECK_INTERVALS_MS.pending));
 }

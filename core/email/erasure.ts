@@ -7,7 +7,6 @@ import { eraseEventsOf } from "../webhooks/face.ts";
 import { cancelDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
-import { ranks } from "./turns.ts";
 
 /**
  * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
@@ -52,7 +51,6 @@ async function removeMessage(
       .del(keys.message(handle, messageId), keys.messageEvents(handle, messageId))
       .zrem(keys.messages(handle), messageId);
     if (names.length > 0) transaction.zrem(keys.emailEvents(handle, purpose), ...names);
-    for (const rank of Object.values(ranks)) transaction.zrem(keys.emailQueue(handle, rank), `${messageId}:0`);
   });
 }
 

@@ -42,7 +42,6 @@ export interface DeliveryName {
 
 /** A status change of a delivery, or an event without one. */
 export interface Move {
-  /** Statuses that the delivery must have. */
   from: readonly MessageStatus[];
   /** The new status; absent keeps the old one. */
   to?: MessageStatus;
@@ -58,7 +57,6 @@ export interface Move {
   suppression?: Suppression | undefined;
   /** A suppression to lift; ignored if it is already gone. */
   lifted?: Suppression;
-  /** Webhook events to send. */
   caused?: EventJob[];
 }
 

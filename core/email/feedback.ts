@@ -106,7 +106,6 @@ async function resubscribe(runtime: Runtime, delivery: FoundDelivery | undefined
   await moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted });
 }
 
-/** The delivery that a report is about. */
 interface FoundDelivery extends DeliveryName {
   message: Message;
   recipient: string;

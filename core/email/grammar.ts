@@ -98,11 +98,11 @@ function written(name: string, place: PlaceholderContext, variables: Readonly<Re
   const value = Object.hasOwn(variables, name) ? (variables[name] as string) : "";
   if (place === "plain") return value;
   if (place === "header") return header(name, value);
-  return escapeHtml(place === "text" || place === "attribute" ? value : addressPart(name, place, value));
+  return escapeHtml(place === "html" ? value : addressPart(name, place, value));
 }
 
 /** A value as a URL or a part of one. It can't change the host that the template's own text names. */
-function addressPart(name: string, place: Exclude<HtmlContext, "text" | "attribute">, value: string): string {
+function addressPart(name: string, place: Exclude<HtmlContext, "html">, value: string): string {
   if (place === "query") return encoded(value);
   if (place === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
   const path = encoded(value).replaceAll("%2F", "/");

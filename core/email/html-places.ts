@@ -1,10 +1,10 @@
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
 
 /**
- * The context of a placeholder in HTML: `text`, an `attribute`, a whole `address`, or a part of one: its `host`, right `after host`, its
+ * The context of a placeholder in HTML: `html` in text and most attributes, a whole `address`, or a part of one: its `host`, right `after host`, its
  * `path` or `query`, or the `mailbox` or number of a mailto or tel address.
  */
-export type HtmlContext = "text" | "attribute" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
+export type HtmlContext = "html" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
 
 /** Most elements of a body: its text part is derived on the event loop. */
 const maxElements = 10_000;
@@ -26,7 +26,7 @@ export function htmlPlaces(
   const reader = new HtmlReader(attributePlaces(source, { places, quoted }, refuse), { maxElements });
   for (const [at, { start }] of found.entries()) {
     reader.read(source.slice(found[at - 1]?.start ?? 0, start));
-    if (reader.place === "text") places.set(start, "text");
+    if (reader.place === "text") places.set(start, "html");
     else if (reader.place === "quoted value") quoted.push(start);
     else if (reader.place === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
     else refuse(start, reasonAgainst(source.slice(Math.max(start - 40, 0), start)));
@@ -85,7 +85,7 @@ function placeInAttribute(
 ): HtmlContext {
   const isUnsafe = name.startsWith("on") || unsafe.has(name) || (element === "meta" && name === "content");
   if (isUnsafe || animations.has(element)) refuse(notAllowedIn(`the attribute ${name} of <${element}>`));
-  if (!addressAttributes.has(name)) return "attribute";
+  if (!addressAttributes.has(name)) return "html";
   // Between the quotes.
   const value = source.slice(start, end).search(/["']/) + start + 1;
   return placeInAddress(source.slice(value, at), source.slice(at, end - 1), refuse);

@@ -6,7 +6,6 @@ import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus }
 import { type DomainClaim, proveDomain } from "../account/face.ts";
 import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import type { Env } from "../platform/env.ts";
-import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
@@ -103,7 +102,9 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
   const before = await readIdentity(store, claim);
   const found = await lookUp(ask, recordsOf(store.env, claim.domain, before));
   const records =
-    found.OWNERSHIP === "FOUND" && !(await proven(store, claim)) ? { ...found, OWNERSHIP: "MISMATCH" as const } : found;
+    found.OWNERSHIP === "FOUND" && !(await proveDomain(store, claim))
+      ? { ...found, OWNERSHIP: "MISMATCH" as const }
+      : found;
   const next = settled(before, records, store.now());
   await store.redis.hset(keys.emailIdentity(claim.domain, claim.account), {
     status: next.status,
@@ -245,16 +246,6 @@ async function policyAbove(ask: AskDns, record: DnsRecord): Promise<RecordStatus
   const above = record.name.replace(/^_dmarc\.[^.]+\./, "_dmarc.");
   if (above === record.name || above.split(".").length < 3) return "MISSING";
   return statusInDns(ask, { ...record, name: above });
-}
-
-/** True if this account owns the domain now; another account may have been faster. */
-async function proven(store: Store, claim: DomainClaim): Promise<boolean> {
-  try {
-    return (await proveDomain(store, claim)).owned;
-  } catch (error) {
-    if (error instanceof Fail && error.code === "domain_taken") return false;
-    throw error;
-  }
 }
 
 function settled(state: State, records: State["records"], now: number): State {

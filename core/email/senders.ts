@@ -129,10 +129,9 @@ async function checked({ redis }: Runtime, account: string, sender: StoredSender
   return sender;
 }
 
-/** A sender as its owner reads it. */
 async function toSender(
   runtime: Runtime,
-  { handle, account }: { handle: string; account: string },
+  { handle, account }: Record<"handle" | "account", string>,
   { version: _version, ...stored }: StoredSender & { version?: number },
 ): Promise<Sender> {
   const { localPart, domain, enabled } = stored;

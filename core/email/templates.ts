@@ -43,7 +43,6 @@ interface ParsedTemplate {
   subject: Pieces;
   html: Pieces | null;
   text: Pieces;
-  /** Names of all its variables. */
   names: string[];
 }
 

@@ -1,9 +1,11 @@
 import { Buffer } from "node:buffer";
 import { randomInt } from "node:crypto";
-import { createSocket } from "node:dgram";
+import { createSocket, type RemoteInfo } from "node:dgram";
 import { getServers } from "node:dns";
 import { lookup } from "node:dns/promises";
+import { on } from "node:events";
 import { connect, isIP } from "node:net";
+import { addAbortSignal } from "node:stream";
 import packet, { type DecodedPacket, type MxAnswer, type TxtAnswer } from "dns-packet";
 import type { Env } from "../../platform/env.ts";
 
@@ -89,36 +91,34 @@ function host({ data: { preference, exchange } }: MxAnswer): string {
 }
 
 /** Queries from its own socket, whose random port makes forged answers harder; unrelated answers are ignored. */
-function overUdp(server: Server, query: Buffer, question: Question): Promise<DecodedPacket> {
+async function overUdp(server: Server, query: Buffer, question: Question): Promise<DecodedPacket> {
   const socket = createSocket(isIP(server.address) === 6 ? "udp6" : "udp4");
-  return inTime((resolve, reject) => {
-    socket.on("error", reject);
-    socket.on("message", (bytes, { address }) => {
+  try {
+    const messages = on(socket, "message", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    socket.send(query, server.port, server.address);
+    for await (const [bytes, { address }] of messages as AsyncIterable<[Buffer, RemoteInfo]>) {
       const answer = address === server.address ? answerTo(question, bytes) : undefined;
-      if (answer) resolve(answer);
-    });
-    socket.send(query, server.port, server.address, (error) => error && reject(error));
-  }).finally(() => socket.close());
+      if (answer) return answer;
+    }
+    throw new Error("The socket was closed.");
+  } finally {
+    socket.close();
+  }
 }
 
-/** The same over TCP (RFC 7766), with a length before each message. */
-function overTcp(server: Server, query: Buffer, question: Question): Promise<DecodedPacket> {
+/** The same over TCP (RFC 7766), with a length before each message: one message of at most 64 KB; the rest is ignored. */
+async function overTcp(server: Server, query: Buffer, question: Question): Promise<DecodedPacket> {
   const socket = connect({ host: server.address, port: server.port });
-  return inTime((resolve, reject) => {
-    let bytes = Buffer.alloc(0);
-    socket.on("error", reject);
-    socket.on("end", () => reject(new Error("The connection ended.")));
-    socket.on("data", (part) => {
-      bytes = Buffer.concat([bytes, part as Buffer]);
-      if (bytes.length < 2 || bytes.length < 2 + bytes.readUInt16BE(0)) return;
-      // One message of at most 64 KB; the rest is ignored.
-      const answer = answerTo(question, bytes.subarray(2, 2 + bytes.readUInt16BE(0)));
-      if (answer) resolve(answer);
-      else reject(new Error("The message is no answer."));
-    });
-    const length = Buffer.from([query.length >> 8, query.length & 255]);
-    socket.on("connect", () => socket.write(Buffer.concat([length, query])));
-  }).finally(() => socket.destroy());
+  addAbortSignal(AbortSignal.timeout(TIMEOUT_MS), socket);
+  socket.write(Buffer.concat([Buffer.from([query.length >> 8, query.length & 255]), query]));
+  let bytes = Buffer.alloc(0);
+  for await (const part of socket) {
+    bytes = Buffer.concat([bytes, part as Buffer]);
+    if (bytes.length >= 2 && bytes.length >= 2 + bytes.readUInt16BE(0)) break;
+  }
+  const answer = answerTo(question, bytes.subarray(2));
+  if (answer === undefined) throw new Error("The message is no answer.");
+  return answer;
 }
 
 /** The answer in a message, if id and question match; undefined for anything else, which anybody may send. */
@@ -136,15 +136,6 @@ function decoded(bytes: Buffer): DecodedPacket | undefined {
     // The package throws for malformed messages.
     return undefined;
   }
-}
-
-type Resolve = (answer: DecodedPacket) => void;
-
-function inTime(start: (resolve: Resolve, reject: (error: Error) => void) => void): Promise<DecodedPacket> {
-  return new Promise((resolve, reject) => {
-    AbortSignal.timeout(TIMEOUT_MS).addEventListener("abort", () => reject(new Error("ETIMEOUT")));
-    start(resolve, reject);
-  });
 }
 
 /** A server by address and port; the default port is 53. */

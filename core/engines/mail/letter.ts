@@ -6,7 +6,6 @@ export interface MailLayout {
   /** BCP 47. */
   language: string;
   subject: string;
-  /** The name of the sender. */
   sender: string;
   title: string;
   /** A code to type, in large digits. */
