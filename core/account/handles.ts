@@ -8,11 +8,7 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { sharedTag } from "../store/throttle.ts";
 
-interface HandleRecord {
-  handle: string;
-  account: string;
-  active: boolean;
-}
+type HandleRecord = { handle: string; account: string; active: boolean };
 
 /** A user's role on a handle, read live; undefined for strangers, and for unknown or inactive handles. */
 export function roleOf(redis: Redis, handle: string, userId: string): Promise<Role | undefined> {
@@ -192,11 +188,9 @@ export async function handlesOf(
   const rows = await Promise.all(
     names.map((name) => redis.hmget(keys.handle(name), "status", `role:${userId}`, "account")),
   );
-  return rows.flatMap(([status, role, account], at) => {
-    const known = roles.find((one) => one === role);
-    return status === "ACTIVE" && known
-      ? [{ handle: names[at] as string, role: known, account: account as string }]
-      : [];
+  return rows.flatMap(([status, held, account], at) => {
+    const role = roles.find((one) => one === held);
+    return status === "ACTIVE" && role ? [{ handle: names[at] as string, role, account: account as string }] : [];
   });
 }
 

@@ -3,16 +3,8 @@ import { queueNames } from "../../schemas/jobs.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** A job that has exhausted its attempts: its name and failure, never its data. */
-interface FailedJob {
-  id: string;
-  queue: string;
-  name: string;
-  attempts: number;
-  failedReason: string;
-  /** Time of the last failure. */
-  at: string;
-}
+/** A job that has exhausted its attempts: its name, its last failure and the time of that, never its data. */
+type FailedJob = ReturnType<typeof toFailedJob>;
 
 /** Most failed jobs listed per queue; they are retained for seven days. */
 const MAX_JOBS_OF_QUEUE = 1000;
@@ -39,6 +31,6 @@ export async function retryJob({ queues }: Store, id: string): Promise<FailedJob
   throw new Fail("job_not_found");
 }
 
-function toFailedJob(queue: string, { id = "", name, attemptsMade, failedReason, finishedOn = 0 }: Job): FailedJob {
+function toFailedJob(queue: string, { id = "", name, attemptsMade, failedReason, finishedOn = 0 }: Job) {
   return { id, queue, name, attempts: attemptsMade, failedReason, at: new Date(finishedOn).toISOString() };
 }

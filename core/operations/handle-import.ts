@@ -13,39 +13,18 @@ import { type ExportedKey, type ExportHeader, openExport } from "./handle-export
 import { isCarried, KEY_BATCH, removeKeys } from "./handle-keys.ts";
 import { type Rename, type Value, valueTypes } from "./key-values.ts";
 
-/** The result of an import, and the tasks that are left to its owner. */
-interface Imported {
-  handle: string;
-  account: string;
-  keys: number;
-  documents: number;
-  /** Domains attached, to be proven by their DNS records; and domains of another account. */
-  domains: string[];
-  domainsTaken: string[];
-  /** User ids that belong to other people here. */
-  membersLeft: string[];
-  /** Endpoints with a new secret, which must be rotated to be read. */
-  webhooksToRotate: string[];
-  /** Accounts at other services that must be connected again. */
-  accountsToConnect: { providerKey: string; account: string }[];
-  reminders: number;
-  /** Number of waiting mails and rule sends that are not sent. */
-  cancelledMails: number;
-  deniedSends: number;
-}
-
 type Store = Pick<Runtime, "redis" | "queues" | "env" | "now" | "id">;
 
 /**
  * Imports a file that `exportHandle` wrote, under another handle or account if asked. The whole file is checked before the first write.
  * Until the import is complete the handle answers like an unknown one, and an interrupted run can be repeated. No mail is sent and no
- * webhook is called; documents are indexed, and reminders of future bookings are scheduled. `invalid_request` for an invalid file and for
- * an existing handle.
+ * webhook is called; documents are indexed, and reminders of future bookings are scheduled. Returns what was done, and what is left to the
+ * owner: domains to prove, webhooks to rotate, accounts to connect. `invalid_request` for an invalid file and for an existing handle.
  */
 export async function importHandle(
   store: Store,
   { file, ...named }: { file: string; handle?: string | undefined; account?: string | undefined },
-): Promise<Imported> {
+) {
   const arriving = await read(file, named);
   const done = await tryLock(store.redis, keys.handleImport, (lease) => take(store, { file, arriving, lease }));
   if (done === undefined) throw new Fail("service_unavailable", { detail: "Another import is in progress; retry." });
@@ -76,7 +55,7 @@ function keptFields({ type, value }: ExportedKey): Record<string, string> {
 async function take(
   store: Store,
   { file, arriving, lease }: { file: string; arriving: ArrivingHandle; lease: AbortSignal },
-): Promise<Imported> {
+) {
   const { redis } = store;
   const { handle, account } = arriving;
   await beginImport(store, arriving);

@@ -39,22 +39,19 @@ export async function heartbeat({ redis }: Runtime, queues: readonly string[]): 
   await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
 }
 
-function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<Stats["served"]> {
+function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<{ queue: string; living: boolean }[]> {
   const isServed = async (queue: string) => ({ queue, living: (await redis.exists(keys.heartbeat(queue))) === 1 });
   return Promise.all(queueNames.map(isServed));
 }
 
 /** Redis and queue figures for operators. */
-export interface Stats {
-  /** For each Redis server, or for the master that Sentinels name: bytes in use, and the limit in bytes (0 for none). */
-  memory: { server: string; used: number; limit: number }[];
-  /** Age in seconds of the oldest change whose jobs may still be in an outbox; 0 if there is none. */
-  outboxAge: number;
-  served: { queue: string; living: boolean }[];
-}
+export type Stats = Awaited<ReturnType<typeof stats>>;
 
-/** Reads the figures; rejects without Redis. */
-export async function stats({ redis }: Pick<Runtime, "redis">): Promise<Stats> {
+/**
+ * Reads the figures; rejects without Redis. `outboxAge` is the age in seconds of the oldest change whose jobs may still be in an outbox; 0
+ * if there is none.
+ */
+export async function stats({ redis }: Pick<Runtime, "redis">) {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
@@ -71,7 +68,8 @@ export async function stats({ redis }: Pick<Runtime, "redis">): Promise<Stats> {
   };
 }
 
-async function memoryOf(server: Runtime["redis"]): Promise<Stats["memory"][number]> {
+/** The bytes that a server uses, and its limit in bytes (0 for none); the master's, if Sentinels name it. */
+async function memoryOf(server: Runtime["redis"]): Promise<{ server: string; used: number; limit: number }> {
   const info = (await ifPermitted(server.info("memory"))) ?? "";
   const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
   const { name, host, port } = server.options;

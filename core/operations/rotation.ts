@@ -6,21 +6,13 @@ import { keys } from "../store/keys.ts";
 import { mastersOf } from "../store/redis.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
 
-/** Number of secrets that were sealed again with the current key. */
-interface Resealed {
-  signingKeys: number;
-  identities: number;
-  webhooks: number;
-  credentials: number;
-}
-
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /**
  * Seals again everything that SECRET_KEY_PREVIOUS sealed, while the service runs. Afterwards no stored value needs the previous key. An
- * interrupted run can be repeated; a complete one changes nothing more.
+ * interrupted run can be repeated; a complete one changes nothing more. Returns the number of changed secrets of each kind.
  */
-export async function resealAll(store: Store): Promise<Resealed> {
+export async function resealAll(store: Store) {
   const done = { signingKeys: Number(await resealSigningKey(store)), identities: 0, webhooks: 0, credentials: 0 };
   for await (const at of identities(store)) done.identities += Number(await resealIdentity(store, at));
   for await (const found of store.redis.sscanStream(keys.handles, { count: 500 }) as AsyncIterable<string[]>)
