@@ -44,8 +44,8 @@ interface Mark {
   addresses: string[];
 }
 
-/** An object by its URL, with its etag; `data` is empty if it must still be fetched. */
-type Listed = Pick<Resource, "href" | "etag" | "data">;
+/** An object by the canonical name of its URL; `data` is empty if it must still be fetched. */
+type Listed = Resource & { name: string };
 
 /** A listing: new and changed objects, and the names of removed ones; `isWhole` if all others are removed too. */
 interface Changes {
@@ -98,7 +98,7 @@ function markIn({ question, owners }: Reading): Mark | undefined {
 /** The server's list of changes; undefined if it no longer accepts the sync token. */
 async function changesSince(reading: Reading, mark: Mark): Promise<Changes | undefined> {
   const { question } = reading;
-  const listed = new Map<string, Listed | undefined>();
+  const listed = new Map<string, Listed>();
   let { token } = mark;
   for (let part = 0; part < MAX_PARTS; part++) {
     const since = `<d:sync-token>${escapeHtml(token)}</d:sync-token><d:sync-level>1</d:sync-level>`;
@@ -107,14 +107,14 @@ async function changesSince(reading: Reading, mark: Mark): Promise<Changes | und
     if (isTokenInvalid(answer)) return undefined;
     mustSucceed(answer);
     const { resources, syncToken } = answer;
-    for (const one of membersOf(question, resources)) listed.set(canonicalUrl(one.href), isGone(one) ? undefined : one);
+    for (const one of membersOf(question, resources)) listed.set(one.name, one);
     if (listed.size > MAX_RESOURCES)
       throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
     if (resources.some((one) => one.status === 507 && isCalendar(one, question))) continue;
-    const removed = [...listed].filter(([, one]) => one === undefined).map(([name]) => name);
-    const there = [...listed.values()].filter((one) => one !== undefined);
-    return { mark: { ...mark, token }, isWhole: false, listed: there, removed };
+    const all = [...listed.values()];
+    const removed = all.filter(isGone).map(({ name }) => name);
+    return { mark: { ...mark, token }, isWhole: false, listed: all.filter((one) => !isGone(one)), removed };
   }
   throw new CalendarServerError("limit", "It tells of changes without an end.");
 }
@@ -134,8 +134,8 @@ async function compareEtags(reading: Reading, before: Mark | undefined): Promise
     return { mark, isWhole: false, listed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
   const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading);
-  const listed = all.filter(({ href, etag }) => etag === "" || tags.get(canonicalUrl(href)) !== etag);
-  const names = new Set(all.map(({ href }) => canonicalUrl(href)));
+  const listed = all.filter(({ name, etag }) => etag === "" || tags.get(name) !== etag);
+  const names = new Set(all.map(({ name }) => name));
   return { mark, isWhole: !isSame, listed, removed: [...tags.keys()].filter((name) => !names.has(name)) };
 }
 
@@ -199,23 +199,18 @@ async function readChanges(reading: Reading, { mark, isWhole, listed, removed }:
   const left = [...listed];
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
-      const found = await fetchMissing(reading, left.splice(-BATCH_SIZE));
-      const [there, gone] = [found.filter(hasData), found.filter((one) => !hasData(one))];
+      const batch = left.splice(-BATCH_SIZE);
+      const fetched = await fetchObjects(reading, batch.filter(isBare));
+      const there = [...batch, ...fetched].filter((one) => !isBare(one));
       answer.changed.push(...(await expandAll(reading, there, mark)));
-      answer.removed.push(...gone.map(({ href }) => canonicalUrl(href)));
+      answer.removed.push(...fetched.filter(isBare).map(({ name }) => name));
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_BATCHES }, readSome));
   return answer;
 }
 
-const hasData = ({ data }: Listed): boolean => data !== "";
-
-/** The listed objects with their data, except for those that no longer exist. */
-async function fetchMissing(reading: Reading, listed: Listed[]): Promise<Listed[]> {
-  const bare = listed.filter((one) => !hasData(one));
-  return [...listed.filter(hasData), ...(await fetchObjects(reading, bare))];
-}
+const isBare = ({ data }: Listed): boolean => data === "";
 
 /** The busy time of objects. */
 async function expandAll(reading: Reading, objects: Listed[], mark: Mark): Promise<BusyObject[]> {
@@ -232,9 +227,7 @@ async function expandAll(reading: Reading, objects: Listed[], mark: Mark): Promi
   }
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
   if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
-  return objects.map(({ href, etag }, at): BusyObject => {
-    return { objectId: canonicalUrl(href), tag: etag, taken: expanded[at]?.taken ?? [] };
-  });
+  return objects.map(({ name, etag }, at) => ({ objectId: name, tag: etag, taken: expanded[at]?.taken ?? [] }));
 }
 
 /** The data of an object that is too large: not a calendar, so that it counts as unreadable. */
@@ -261,7 +254,7 @@ async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed
   const answer = await ask(reading, body, MAX_BATCH_BYTES);
   mustSucceed(answer);
   // One resource per URL, with some room for a server that repeats itself.
-  return answer.resources.slice(0, 2 * listed.length);
+  return membersOf(reading.question, answer.resources.slice(0, 2 * listed.length));
 }
 
 /** Sends a report within the remaining limits of the reading. */
@@ -277,9 +270,10 @@ function ask(
   return server.report({ address: question.calendarId, body, limit, timeoutMs, budget });
 }
 
-/** The resources without the calendar itself. */
-function membersOf(question: BusyQuestion, resources: Resource[]): Resource[] {
-  return resources.filter((one) => !isCalendar(one, question));
+/** The objects among the resources of a calendar. */
+function membersOf(question: BusyQuestion, resources: Resource[]): Listed[] {
+  const members = resources.filter((one) => !isCalendar(one, question));
+  return members.map((one) => ({ ...one, name: canonicalUrl(one.href) }));
 }
 
 function isCalendar({ href }: Resource, { calendarId }: BusyQuestion): boolean {
