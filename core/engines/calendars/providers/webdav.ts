@@ -54,6 +54,13 @@ interface Report {
   syncToken: string;
 }
 
+/** The status and address of a response, and its root if it is a multistatus. */
+interface Multistatus {
+  status: number;
+  url: string;
+  found: Element | undefined;
+}
+
 interface DavCall extends Partial<AnswerLimits> {
   address: string;
   method: string;
@@ -84,16 +91,10 @@ export class CalendarServer {
   }
 
   /** Requests properties; returns any response. `found` is undefined unless it is a multistatus. */
-  async askProperties({
-    address,
-    properties,
-    depth = 0,
-  }: PropertyQuestion): Promise<{ status: number; url: string; found: Element | undefined }> {
+  askProperties({ address, properties, depth = 0 }: PropertyQuestion): Promise<Multistatus> {
     const limits = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
-    const reader = new XmlReader();
     const body = xml("d:propfind", `<d:prop>${properties}</d:prop>`);
-    const { status, url } = await this.send({ address, method: "PROPFIND", ...headed(depth), body, ...limits, reader });
-    return { status, url, found: status === 207 ? await multistatusIn(reader) : undefined };
+    return this.#ask({ address, method: "PROPFIND", body, ...limits }, depth, new XmlReader());
   }
 
   /** The same, but throws unless it succeeds: `caldav_login_failed` for refused credentials, else a `CalendarServerError`. */
@@ -115,14 +116,20 @@ export class CalendarServer {
     const resources: Resource[] = [];
     const reader = new XmlReader((element) => element.name === "response" && addResource(resources, element));
     try {
-      const { status } = await this.send({ ...asked, method: "REPORT", ...headed(1), reader });
-      if (status !== 207) return { status, resources, syncToken: "" };
-      const root = await multistatusIn(reader);
-      if (root === undefined) throw notMultistatus(status);
-      return { status, resources, syncToken: textIn(root, "sync-token") };
+      const { status, found } = await this.#ask({ ...asked, method: "REPORT" }, 1, reader);
+      if (status === 207 && found === undefined) throw notMultistatus(status);
+      return { status, resources, syncToken: found ? textIn(found, "sync-token") : "" };
     } finally {
       if (budget) budget.bytes -= reader.bytes;
     }
+  }
+
+  /** Sends XML, and reads a multistatus. */
+  async #ask(call: DavCall, depth: 0 | 1, reader: XmlReader): Promise<Multistatus> {
+    const headers = { depth: String(depth), "content-type": "application/xml; charset=utf-8" };
+    const { status, url } = await this.send({ ...call, headers, reader });
+    const root = status === 207 ? await withReason(reader.root()) : undefined;
+    return { status, url, found: root?.name === "multistatus" ? root : undefined };
   }
 }
 
@@ -148,12 +155,6 @@ function addResource(resources: Resource[], response: Element): true {
   return true;
 }
 
-/** The root of a multistatus; undefined for anything else. */
-async function multistatusIn(reader: XmlReader): Promise<Element | undefined> {
-  const root = await withReason(reader.root());
-  return root?.name === "multistatus" ? root : undefined;
-}
-
 /** Maps the error of a failed call to its reason; a refused address keeps its own error. */
 async function withReason<T>(calling: Promise<T>): Promise<T> {
   try {
@@ -174,11 +175,6 @@ export function eventQuery(properties: string, filter: string): string {
   const events = `<c:comp-filter name="VEVENT">${filter}</c:comp-filter>`;
   const calendar = `<c:filter><c:comp-filter name="VCALENDAR">${events}</c:comp-filter></c:filter>`;
   return xml("c:calendar-query", `<d:prop>${properties}</d:prop>${calendar}`);
-}
-
-/** Headers of a request with XML. */
-function headed(depth: 0 | 1): { headers: Record<string, string> } {
-  return { headers: { depth: String(depth), "content-type": "application/xml; charset=utf-8" } };
 }
 
 /** Throws `caldav_login_failed` for refused credentials, and a `CalendarServerError` for any other unsuccessful status. */
