@@ -128,7 +128,7 @@ export class Follower implements RunSubscription {
     const aliveMs = await this.#lease(this.#isResumable ? lease + grace : lease);
     if (aliveMs === "unknown") await this.fail(new RunLost("The run is unknown, or its time is over."));
     else if (aliveMs > 0) this.#renewAt = Math.min(this.#renewAt, now + aliveMs);
-    else await endRun(this.#tools.redis, this.#runId, { end: "lost", condition: "silent" });
+    else await endRun(this.#tools.redis, this.#runId, { state: "lost", condition: "silent" });
   }
 
   #lease(leaseMs: number): ReturnType<typeof scripts.leaseRun> {
@@ -165,6 +165,6 @@ export class Follower implements RunSubscription {
 
   async #depart(): Promise<void> {
     await this.#lease(this.#isResumable ? this.#tools.times.grace : 0);
-    await endRun(this.#tools.redis, this.#runId, { end: "cancelled", condition: "unread" });
+    await endRun(this.#tools.redis, this.#runId, { state: "cancelled", condition: "unread" });
   }
 }

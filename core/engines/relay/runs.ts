@@ -88,19 +88,16 @@ export async function runEnding(
 
 /** Cancels a run: its readers end now, its worker within `runTimes.check`. True if it was still running. */
 export async function cancelRun(redis: Redis, runId: string): Promise<boolean> {
-  return (await endRun(redis, runId, { end: "cancelled", condition: "anyway" })) === "ended";
-}
-
-/** How a run shall end, and the script's condition; for `written` the id of the newest entry. */
-interface Ending {
-  end: RunEnd;
-  condition: "anyway" | "unread" | "silent" | "written";
-  newest?: string;
+  return (await endRun(redis, runId, { state: "cancelled", condition: "anyway" })) === "ended";
 }
 
 /** Ends a run if the condition holds; `already` if it has ended. */
-export function endRun(redis: Redis, runId: string, { end, ...rest }: Ending): ReturnType<typeof scripts.endRun> {
-  return scripts.endRun(redis, runKeys(runId), { state: end, keepMs: runTimes.keep, ...rest });
+export function endRun(
+  redis: Redis,
+  runId: string,
+  ending: Omit<Parameters<typeof scripts.endRun>[2], "keepMs">,
+): ReturnType<typeof scripts.endRun> {
+  return scripts.endRun(redis, runKeys(runId), { keepMs: runTimes.keep, ...ending });
 }
 
 /** The keys of a run: its stream, its readers, its worker's heartbeat and its fields. */

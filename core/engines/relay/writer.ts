@@ -15,8 +15,8 @@ export async function claimRun(
   const input = { generation, token: randomUUID(), lostMs: times.lost, keepMs: times.keep };
   const word = await scripts.claimRun(redis, runKeys(runId), input);
   if (word === "claimed") return new RunWriter(tools, runId, generation);
-  if (word === "sent") await endRun(redis, runId, { end: "lost", condition: "anyway" });
-  if (word === "unread") await endRun(redis, runId, { end: "cancelled", condition: "unread" });
+  if (word === "sent") await endRun(redis, runId, { state: "lost", condition: "anyway" });
+  if (word === "unread") await endRun(redis, runId, { state: "cancelled", condition: "unread" });
   return word;
 }
 
@@ -100,7 +100,7 @@ class RunWriter implements RunPublisher {
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // Ended, claimed by another attempt, or stored by an earlier try whose reply was lost.
-      this.#learn(await this.#ask());
+      await this.#learn();
     }
   }
 
@@ -110,8 +110,8 @@ class RunWriter implements RunPublisher {
     this.#checkAt = Math.min(performance.now() + check, this.#checkedAt + 4 * check);
   }
 
-  async #finish(end: "done" | "failed"): Promise<void> {
-    const word = await endRun(this.#tools.redis, this.#runId, { end, condition: "written", newest: this.#newest() });
+  async #finish(state: "done" | "failed"): Promise<void> {
+    const word = await endRun(this.#tools.redis, this.#runId, { state, condition: "written", newest: this.#newest() });
     if (word === "refused" || word === "unknown") this.#stop(new RunLost(`The end was ${word}.`));
     else this.release();
   }
@@ -127,11 +127,13 @@ class RunWriter implements RunPublisher {
     }
   }
 
-  /** Sends a heartbeat, and learns whether the run is still wanted. */
+  /** Cancels a run that nobody reads. */
   async #check(): Promise<void> {
     try {
-      const word = this.#learn(await this.#ask());
-      if (word === "unread" && performance.now() > this.#lenientUntil) await this.#stopUnread();
+      const word = await this.#learn();
+      if (word !== "unread" || performance.now() <= this.#lenientUntil) return;
+      const ended = await endRun(this.#tools.redis, this.#runId, { state: "cancelled", condition: "unread" });
+      if (ended !== "refused") this.#stop(new RunCancelled("Every reader left."));
     } catch (error) {
       this.#tools.report(error);
       if (performance.now() - this.#checkedAt > this.#tools.times.lost)
@@ -139,31 +141,18 @@ class RunWriter implements RunPublisher {
     }
   }
 
-  #ask(): ReturnType<typeof scripts.checkRun> {
+  /** Sends a heartbeat, and stops if the run has ended or is another attempt's. */
+  async #learn(): Promise<string> {
     const { redis, times } = this.#tools;
     const input = { generation: this.#generation, lostMs: times.lost, keepMs: times.keep };
-    return scripts.checkRun(redis, runKeys(this.#runId), input);
-  }
-
-  #learn(word: Awaited<ReturnType<typeof scripts.checkRun>>): string {
-    this.#noteOutage();
-    if (word === "cancelled") this.#stop(new RunCancelled("Stopped."));
-    else if (word !== "read" && word !== "unread" && word !== this.#ending)
-      this.#stop(new RunLost(`The run is ${word}.`));
-    return word;
-  }
-
-  /** After an outage, leases of live readers have expired: give them time to renew. */
-  #noteOutage(): void {
-    const { check, lease } = this.#tools.times;
+    const word = await scripts.checkRun(redis, runKeys(this.#runId), input);
     const now = performance.now();
-    if (now - this.#checkedAt > 8 * check) this.#lenientUntil = now + lease;
+    // After an outage, leases of live readers have expired: they get time to renew.
+    if (now - this.#checkedAt > 8 * times.check) this.#lenientUntil = now + times.lease;
     this.#checkedAt = now;
-  }
-
-  async #stopUnread(): Promise<void> {
-    const word = await endRun(this.#tools.redis, this.#runId, { end: "cancelled", condition: "unread" });
-    if (word !== "refused") this.#stop(new RunCancelled("Every reader left."));
+    const isOurs = word === "read" || word === "unread" || word === this.#ending;
+    if (!isOurs) this.#stop(word === "cancelled" ? new RunCancelled("Stopped.") : new RunLost(`The run is ${word}.`));
+    return word;
   }
 
   #stop(reason: RunLost | RunCancelled): void {
