@@ -31,15 +31,12 @@ interface FoundPassages {
  */
 export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof strategyQuery>): Promise<StrategyAnswer> {
   const searches = await Promise.allSettled(strategyGroups.map((group) => searchGroup(runtime, input, group)));
-  const [failure] = searches.flatMap((search) => (search.status === "rejected" ? [search.reason] : []));
+  const failures = searches.flatMap((search) => (search.status === "rejected" ? [search.reason] : []));
+  if (failures.length === searches.length)
+    throw new Fail("service_unavailable", { detail: "The index is not available." }, failures[0]);
   const found = searches.map((search) => (search.status === "fulfilled" ? search.value : nothing));
-  // A response without any successful group is a failure.
-  if (found.every((one) => one === nothing))
-    throw new Fail("service_unavailable", { detail: "The index is not available." }, failure);
-  const groups = Object.fromEntries(strategyGroups.map((group, at) => [group, found[at]?.matches])) as Record<
-    StrategyGroup,
-    StrategyMatches
-  >;
+  const matches = strategyGroups.map((group, at) => [group, found[at]?.matches]);
+  const groups = Object.fromEntries(matches) as Record<StrategyGroup, StrategyMatches>;
   const status = found.some(({ degraded }) => degraded) ? "partial" : "complete";
   const answer: StrategyAnswer = { contextId: runtime.id("ctx_"), status, query: input.query, ...groups };
   const key = keys.strategyContext(input.handle, answer.contextId);
