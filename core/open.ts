@@ -29,14 +29,15 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   const queues = new Queues({ redis, bull: connected(true), log });
   const [own] = await Promise.all([signingKey({ redis, env }), queues.open()]);
   const relay = new Relay({ redis, connect: () => connect(env, "blocking"), log });
-  const index = await openIndex(redis, env, log);
   const info = (await ifPermitted(redis.info())) ?? "";
+  const isCluster = env.REDIS_CLUSTER || /^cluster_enabled:1/m.test(info);
+  const index = await openIndex(redis, { isCluster }, log);
   const outbound = new Outbound(env);
   const mailer = env.SMTP_URL === undefined ? undefined : new SmtpPool(env.SMTP_URL);
   const runtime: Runtime = {
     env,
     redis,
-    redisKind: redisKindOf(env, index, info),
+    redisKind: redisKindOf(env, index, isCluster),
     queues,
     relay,
     index,
@@ -78,9 +79,9 @@ function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
 }
 
 /** How this installation runs Redis. Behind Sentinels the search module may be loaded too; the knowledge index reports that itself. */
-function redisKindOf(env: Env, index: Runtime["index"], info: string): Runtime["redisKind"] {
+function redisKindOf(env: Env, index: Runtime["index"], isCluster: boolean): Runtime["redisKind"] {
   if (env.REDIS_SENTINELS.length > 0) return "sentinel";
-  if (env.REDIS_CLUSTER || /^cluster_enabled:1/m.test(info)) return "cluster";
+  if (isCluster) return "cluster";
   return index.kind === "redisearch" ? "module" : "plain";
 }
 

@@ -71,7 +71,7 @@ t.test("on RediSearch", { skip: searchServer ? false : "TEST_REDISEARCH_URL is n
   const redis = new Redis(searchServer as string);
   await redis.flushall();
   t.teardown(() => redis.disconnect());
-  const open = () => openIndex(redis, { REDIS_CLUSTER: false });
+  const open = () => openIndex(redis, { isCluster: false });
   const index = await open();
   t.equal(index.kind, "redisearch");
   await index.prepareVectors(4);
@@ -341,7 +341,7 @@ async function inProcess(t: Test, redis: Redis): Promise<void> {
       const reasons = async (client: Redis, cluster: boolean) => {
         const logged: object[] = [];
         const info = (details: object) => void logged.push(details);
-        const index = await openIndex(client, { REDIS_CLUSTER: cluster }, { info, warn: info });
+        const index = await openIndex(client, { isCluster: cluster }, { info, warn: info });
         t.same(await index.status(), { kind: "in-process", serving: "in-process" });
         return logged;
       };
@@ -475,14 +475,14 @@ async function onRediSearch(t: Test, redis: Redis): Promise<void> {
   await t.test("another database than 0 has the index in process", async (t) => {
     const other = new Redis(searchServer as string, { db: 1 });
     t.teardown(() => other.disconnect());
-    t.equal((await openIndex(other, { REDIS_CLUSTER: false })).kind, "in-process");
+    t.equal((await openIndex(other, { isCluster: false })).kind, "in-process");
   });
 
   await t.test("indexes of an earlier version and of another model are dropped, and their chunks stay", async (t) => {
     await redis.call("FT.CREATE", "knowledge", "ON", "HASH", "PREFIX", "1", "chunk:", "SCHEMA", "terms", "TEXT");
     await redis.call("FT.CREATE", "elsewhere", "ON", "HASH", "PREFIX", "1", "other:", "SCHEMA", "terms", "TEXT");
     await writeDocument(redis, { handle: "kept", ...policies });
-    const index = await openIndex(redis, { REDIS_CLUSTER: false });
+    const index = await openIndex(redis, { isCluster: false });
     await index.prepareVectors(8);
     await index.prepareVectors(4);
     const names = (await redis.call("FT._LIST")) as string[];
@@ -495,7 +495,7 @@ async function onRediSearch(t: Test, redis: Redis): Promise<void> {
     await writeDocument(redis, { handle: "lost", ...policies });
     const client = new Redis(searchServer as string);
     t.teardown(() => client.disconnect());
-    const index = await openIndex(client, { REDIS_CLUSTER: false });
+    const index = await openIndex(client, { isCluster: false });
     for (let turn = 0; turn < 5; turn++) {
       await redis.client("KILL", "ID", await client.client("ID"));
       const found = await index.search(ask("lost", "refund"));

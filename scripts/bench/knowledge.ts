@@ -68,7 +68,7 @@ async function onRediSearch(stage: Stage): Promise<BenchRow[]> {
   if (!url) return [];
   const redis = new Redis(url);
   await redis.flushall();
-  const index = await openIndex(redis, { REDIS_CLUSTER: false });
+  const index = await openIndex(redis, { isCluster: false });
   await fill(redis, stage);
   while ((await index.search(request(stage.questions[0]!, "vectors"))).mode !== "vector") await settle();
   const rows = await rankings(index, stage, { both: 6 });

@@ -20,7 +20,8 @@ const PASSAGE_BYTES = 400;
 
 /** The passages of one handle in memory, with their words, vectors and tags. Changes and searches are synchronous. */
 export class Collection {
-  readonly #documents = new Map<string, { mark: string; slots: number[] }>();
+  /** The marks and slots of its documents, by their ids. */
+  readonly documents: Map<string, { mark: string; slots: number[] }> = new Map();
   readonly #passages: (FoundPassage | undefined)[] = [];
   readonly #freeSlots: number[] = [];
   readonly #words = new LexicalIndex();
@@ -37,25 +38,15 @@ export class Collection {
     return bytes;
   }
 
-  /** The ids of the documents. */
-  get documentIds(): Iterable<string> {
-    return this.#documents.keys();
-  }
-
-  /** The mark that a document was put with. */
-  markOf(documentId: string): string | undefined {
-    return this.#documents.get(documentId)?.mark;
-  }
-
   /** Replaces the passages of a document. */
   put({ documentId, mark }: DocumentMark, entries: readonly Entry[]): void {
     this.drop(documentId);
-    this.#documents.set(documentId, { mark, slots: entries.map((entry) => this.#add(entry)) });
+    this.documents.set(documentId, { mark, slots: entries.map((entry) => this.#add(entry)) });
   }
 
   drop(documentId: string): void {
-    for (const slot of this.#documents.get(documentId)?.slots ?? []) this.#remove(slot);
-    this.#documents.delete(documentId);
+    for (const slot of this.documents.get(documentId)?.slots ?? []) this.#remove(slot);
+    this.documents.delete(documentId);
     this.#languages = undefined;
   }
 

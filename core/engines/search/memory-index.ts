@@ -101,11 +101,13 @@ export class MemoryIndex implements SearchIndex {
     const fields = await this.#redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
     const isDue = sliceClock();
-    for (const documentId of collection.documentIds) {
+    for (const documentId of collection.documents.keys()) {
       if (!documents.has(documentId)) collection.drop(documentId);
       if (isDue()) await setImmediate();
     }
-    const changed = [...documents.values()].filter(({ documentId, mark }) => collection.markOf(documentId) !== mark);
+    const changed = [...documents.values()].filter(
+      ({ documentId, mark }) => collection.documents.get(documentId)?.mark !== mark,
+    );
     held.partial = false;
     for (const group of groups(changed)) await this.#put(handle, held, group);
     held.version = fields.version ?? null;

@@ -48,15 +48,14 @@ export function vectorsIndex(dimensions: number): Declared {
   };
 }
 
-/** True for an index of an earlier version of this service; the first version had no number in its names. */
-export function isOutdated(name: string): boolean {
-  const match = /^knowledge(?:-v(\d+))?(?:-\d+)?$/.exec(name);
-  return match !== null && Number(match[1] ?? 1) < VERSION;
-}
-
-/** True for an index of vectors with another dimension. */
-export function isOfOtherDimension(name: string, dimensions: number): boolean {
-  return name.startsWith(`${wordsIndex.name}-`) && name !== vectorsIndex(dimensions).name;
+/**
+ * True for an index of an earlier version of this service, and for one of vectors with another dimension than the one in use. The first
+ * version had no number in its names.
+ */
+export function isStale(name: string, dimensions?: number): boolean {
+  const [match, version = "1", width] = /^knowledge(?:-v(\d+))?(?:-(\d+))?$/.exec(name) ?? [];
+  if (match === undefined || Number(version) > VERSION) return false;
+  return Number(version) < VERSION || Boolean(dimensions && width && Number(width) !== dimensions);
 }
 
 /** Terms of a question, weighted by how often it has the word. */

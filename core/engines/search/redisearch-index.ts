@@ -9,8 +9,7 @@ import {
   chunkPrefix,
   type Declared,
   type IndexState,
-  isOfOtherDimension,
-  isOutdated,
+  isStale,
   nearestQuery,
   outdatedQuery,
   readRows,
@@ -84,14 +83,13 @@ export class RediSearchIndex implements SearchIndex {
    */
   async prepare(): Promise<string | undefined> {
     try {
-      const names = await this.#names();
+      const names = (await this.#call("FT._LIST")) as string[];
       if ((await this.#stateOf(wordsIndex)) === "foreign") return `The index ${wordsIndex.name} is one of other keys`;
       await this.#call("FT.SEARCH", ...wordsQuery(PROBE, new Map([["probe", 1]])));
-      await this.#drop(names.filter(isOutdated));
+      await this.#drop(names.filter((name) => isStale(name)));
       return undefined;
     } catch (error) {
-      if (!(error instanceof Incomplete)) throw error;
-      return error.message;
+      return refusal(error).message;
     }
   }
 
@@ -100,11 +98,11 @@ export class RediSearchIndex implements SearchIndex {
     try {
       return await this.#searchServer(request);
     } catch (error) {
-      if (!(error instanceof Incomplete)) throw error;
-      if (error.reason === "missing") this.#checks.clear();
-      this.#count(error);
+      const { reason, message } = refusal(error);
+      if (reason === "missing") this.#checks.clear();
+      this.#count(reason, message);
       const result = await this.#fallback.search(request);
-      return error.reason === "refused" ? { ...result, degraded: true } : result;
+      return reason === "refused" ? { ...result, degraded: true } : result;
     }
   }
 
@@ -114,8 +112,7 @@ export class RediSearchIndex implements SearchIndex {
       await Promise.all([wordsIndex, ...Array.from(this.#dimensions, vectorsIndex)].map((index) => this.#check(index)));
       return { kind, serving: kind };
     } catch (error) {
-      if (!(error instanceof Incomplete)) throw error;
-      return { kind, serving: this.#fallback.kind, reason: error.reason };
+      return { kind, serving: this.#fallback.kind, reason: refusal(error).reason };
     }
   }
 
@@ -123,12 +120,11 @@ export class RediSearchIndex implements SearchIndex {
   async prepareVectors(dimensions: number): Promise<void> {
     const index = vectorsIndex(dimensions);
     try {
-      const names = await this.#names();
+      const names = (await this.#call("FT._LIST")) as string[];
       if (!names.includes(index.name)) await this.#create(index);
-      await this.#drop(names.filter((name) => isOfOtherDimension(name, dimensions)));
+      await this.#drop(names.filter((name) => isStale(name, dimensions)));
     } catch (error) {
-      if (!(error instanceof Incomplete)) throw error;
-      this.#log.warn({ index: index.name, error: error.message }, "knowledge.index.create_failed");
+      this.#log.warn({ index: index.name, error: refusal(error).message }, "knowledge.index.create_failed");
     }
   }
 
@@ -198,14 +194,10 @@ export class RediSearchIndex implements SearchIndex {
     try {
       return readState(await this.#call("FT.INFO", index.name), chunkPrefix);
     } catch (error) {
-      if (!(error instanceof Incomplete && error.reason === "missing")) throw error;
+      if (refusal(error).reason !== "missing") throw error;
       await this.#create(index);
       return "building";
     }
-  }
-
-  async #names(): Promise<string[]> {
-    return (await this.#call("FT._LIST")) as string[];
   }
 
   /** Another process may be faster. */
@@ -214,7 +206,7 @@ export class RediSearchIndex implements SearchIndex {
       await this.#call("FT.CREATE", name, ...schema);
       this.#log.info({ index: name }, "knowledge.index.created");
     } catch (error) {
-      if (!(error instanceof Incomplete && /already exists/i.test(error.message))) throw error;
+      if (!/already exists/i.test(refusal(error).message)) throw error;
     }
   }
 
@@ -226,8 +218,8 @@ export class RediSearchIndex implements SearchIndex {
         await this.#call("FT.DROPINDEX", index);
         this.#log.info({ index }, "knowledge.index.dropped");
       } catch (error) {
-        if (!(error instanceof Incomplete)) throw error;
-        if (error.reason !== "missing") this.#log.warn({ index, error: error.message }, "knowledge.index.drop_failed");
+        const { reason, message } = refusal(error);
+        if (reason !== "missing") this.#log.warn({ index, error: message }, "knowledge.index.drop_failed");
       }
     }
   }
@@ -237,12 +229,13 @@ export class RediSearchIndex implements SearchIndex {
     try {
       return await this.#redis.call(command, ...values);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      throw new Incomplete(isMissing(error) ? "missing" : "refused", error.message);
+      if (!isRefused(error)) throw error;
+      const isMissing = /no such index|index not found|unknown index name/i.test(error.message);
+      throw new Incomplete(isMissing ? "missing" : "refused", error.message);
     }
   }
 
-  #count({ reason, message }: Incomplete): void {
+  #count(reason: FallbackReason, message: string): void {
     const count = (this.fallbacks.get(reason) ?? 0) + 1;
     this.fallbacks.set(reason, count);
     if (this.#logged.has(reason)) return;
@@ -284,12 +277,13 @@ function weighted(words: readonly (readonly string[])[]): Map<string, number> {
   return new Map([...weights].slice(0, QUERY_TERMS));
 }
 
-/** Errors of the search module, of a server without it, and of a read-only server. */
-function isRefusal(error: unknown): error is Error {
-  if (!(error instanceof ReplyError)) return false;
-  return !isRedisAway(error) || /^(OOM|MISCONF) /.test((error as Error).message);
+/** Why the server's index can't answer in full; throws every other error. */
+function refusal(error: unknown): Incomplete {
+  if (error instanceof Incomplete) return error;
+  throw error;
 }
 
-function isMissing({ message }: Error): boolean {
-  return /no such index|index not found|unknown index name/i.test(message);
+/** True for errors of the search module, of a server without it, and of a read-only server. */
+function isRefused(error: unknown): error is Error {
+  return error instanceof ReplyError && (!isRedisAway(error) || /^(OOM|MISCONF) /.test((error as Error).message));
 }

@@ -1,7 +1,5 @@
 import type { Redis } from "ioredis";
-import type { Env } from "../../platform/env.ts";
 import type { SearchIndex } from "../../platform/runtime.ts";
-import { ifPermitted } from "../../store/redis.ts";
 import { MemoryIndex } from "./memory-index.ts";
 import { type IndexLog, RediSearchIndex, silent } from "./redisearch-index.ts";
 
@@ -16,30 +14,20 @@ export { chunkFields, documentMarks, normalizeTags, readLanguages, tagSeparator 
  */
 export async function openIndex(
   redis: Redis,
-  env: Pick<Env, "REDIS_CLUSTER">,
+  { isCluster }: { isCluster: boolean },
   log: IndexLog = silent,
 ): Promise<SearchIndex> {
   const memory = new MemoryIndex(redis);
-  const { index, reason } = await choose(redis, env, { memory, log });
+  const server = new RediSearchIndex(redis, memory, log);
+  const reason = unsupported(redis, isCluster) ?? (await server.prepare());
+  if (reason !== undefined) await server.close();
+  const index = reason === undefined ? server : memory;
   log.info({ kind: index.kind, ...(reason === undefined ? {} : { reason }) }, "knowledge.index.opened");
   return index;
 }
 
-/** The module indexes only database 0 of a single server. */
-async function choose(
-  redis: Redis,
-  env: Pick<Env, "REDIS_CLUSTER">,
-  { memory, log }: { memory: MemoryIndex; log: IndexLog },
-): Promise<{ index: SearchIndex; reason?: string }> {
-  if (env.REDIS_CLUSTER || (await isCluster(redis))) return { index: memory, reason: "Redis is a cluster" };
-  if (Number(redis.options.db ?? 0) !== 0) return { index: memory, reason: "The database is not 0" };
-  const index = new RediSearchIndex(redis, memory, log);
-  const reason = await index.prepare();
-  if (reason === undefined) return { index };
-  await index.close();
-  return { index: memory, reason };
-}
-
-async function isCluster(redis: Redis): Promise<boolean> {
-  return /^cluster_enabled:1/m.test((await ifPermitted(redis.info("cluster"))) ?? "");
+/** Why the module can't be used, loaded or not: it indexes only database 0 of a single server. */
+function unsupported({ options }: Redis, isCluster: boolean): string | undefined {
+  if (isCluster) return "Redis is a cluster";
+  return Number(options.db ?? 0) === 0 ? undefined : "The database is not 0";
 }

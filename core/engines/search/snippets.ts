@@ -1,3 +1,4 @@
+import { clip } from "../../platform/characters.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { type Range, sentenceRanges } from "../../platform/sentences.ts";
 import { queryTerms, terms } from "./words.ts";
@@ -40,7 +41,7 @@ function snippetOf(text: string, match: Matcher): string {
   const start = bestStart(text, match) ?? text.length - text.trimStart().length;
   const rest = text.slice(start);
   const end = rest.search(PARAGRAPH_END);
-  return clip(end < 0 ? rest : rest.slice(0, end));
+  return startOf(end < 0 ? rest : rest.slice(0, end));
 }
 
 /** The start of the sentence that matches the question best; rarer words count more, ties go to the first sentence. */
@@ -69,15 +70,9 @@ function sentencesOf(text: string): Range[] {
 }
 
 /** The start of a text, cut after a sentence, else between two words, else between two code points. */
-function clip(text: string): string {
+function startOf(text: string): string {
   const whole = text.trimEnd();
   if (whole.length <= MAX_LENGTH) return whole;
-  const head = whole.slice(0, MAX_LENGTH);
-  const sentence = sentenceRanges(head).at(-1)!.start;
-  const space = head.search(/\s\S*$/);
-  const end = sentence >= MAX_LENGTH * MIN_SHARE ? sentence : space > 0 ? space : MAX_LENGTH;
-  return head
-    .slice(0, end)
-    .replace(/[\ud800-\udbff]$/, "")
-    .trimEnd();
+  const sentence = sentenceRanges(whole.slice(0, MAX_LENGTH)).at(-1)!.start;
+  return sentence >= MAX_LENGTH * MIN_SHARE ? whole.slice(0, sentence).trimEnd() : clip(whole, MAX_LENGTH);
 }

@@ -55,12 +55,8 @@ function languagesOf(question: readonly string[], languages: readonly string[]):
 }
 
 /** The terms of a passage for both indexes; those of title and heading twice, which doubles their weight. */
-export function passageTerms({
-  title,
-  heading,
-  text,
-  language,
-}: Pick<FoundPassage, "title" | "heading" | "text" | "language">): string[] {
+export function passageTerms(passage: Pick<FoundPassage, "title" | "heading" | "text" | "language">): string[] {
+  const { title, heading, text, language } = passage;
   const above = [...terms(title, language), ...terms(heading, language)];
   return [...above, ...above, ...terms(text, language)];
 }
