@@ -38,7 +38,6 @@ function scheduleOf({ zone = "UTC", weekly = [], overrides = [] }: Case): Stored
 
 function offeringOf(given: Case): SlotRequest & { schedule: StoredSchedule } {
   const schedule = scheduleOf(given);
-  const blocks = (given.busy ?? []).map((text) => text.split("/").map(Date.parse) as [number, number]);
   const { duration = 60, interval = duration, before = 0, after = 0, notice = 0 } = given;
   return {
     schedule,
@@ -48,7 +47,10 @@ function offeringOf(given: Case): SlotRequest & { schedule: StoredSchedule } {
     notice: notice * minute,
     windowDays: given.windowDays ?? null,
     perDay: given.perDay ?? null,
-    busy: { from: blocks.map(([from]) => from), to: blocks.map(([, to]) => to) },
+    busy: (given.busy ?? []).map((text) => {
+      const [from, to] = text.split("/").map(Date.parse) as [number, number];
+      return { from, to };
+    }),
     booked: (given.booked ?? []).map((text) => Date.parse(text)),
     now: Date.parse(given.now ?? "2020-01-01T00:00Z"),
   };
@@ -368,8 +370,8 @@ t.test("the engine finds the same slots as a check of every minute with Temporal
         ...(windowDays === undefined ? {} : { windowDays }),
       };
       const asked = offeringOf({ ...given, ...optional, overrides: consistent(overrides) });
-      const sorted = [...blocks].sort(([one], [other]) => one - other);
-      const offering = { ...asked, busy: { from: sorted.map(([at]) => at), to: sorted.map(([, at]) => at) }, booked };
+      const busy = blocks.map(([from, to]) => ({ from, to })).sort((one, other) => one.from - other.from);
+      const offering = { ...asked, busy, booked };
       const window = { from, to: from + length * minute };
       const { at, open, stretches } = availableSlots(offering, window);
       const naive = naiveSlots(offering, window);

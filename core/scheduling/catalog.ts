@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
-import { type Timetable, timetableOf } from "../engines/slots/slots.ts";
+import { type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { storedZone } from "../platform/zones.ts";
+import { minute, storedZone } from "../platform/zones.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
@@ -15,7 +15,7 @@ export interface BookableEvent {
   event: StoredEventType & { version: number };
   /** Its own zone, else its schedule's, else UTC. */
   timeZone: string;
-  timetable: Timetable;
+  terms: SlotTerms;
 }
 
 /** The offers of a handle at a version of its catalog: schedules and event types by slug, oldest first. */
@@ -70,7 +70,22 @@ export function bookableEventOf(
 ): BookableEvent {
   const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
   const timeZone = storedZone(event.timeZone ?? schedule?.timeZone ?? "UTC");
-  return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
+  return { handle, event, timeZone, terms: termsOf(event, timetableOf(schedule, timeZone)) };
+}
+
+function termsOf(event: StoredEventType, timetable: SlotTerms["timetable"]): SlotTerms {
+  return {
+    timetable,
+    rules: {
+      duration: event.durationMinutes * minute,
+      interval: (event.slotIntervalMinutes ?? event.durationMinutes) * minute,
+      before: event.buffers.beforeMinutes * minute,
+      after: event.buffers.afterMinutes * minute,
+    },
+    notice: event.minimumNoticeMinutes * minute,
+    windowDays: event.bookingWindowDays ?? null,
+    perDay: event.maxBookingsPerDay ?? null,
+  };
 }
 
 function bytesOf({ schedules, offers }: Pick<Catalog, "schedules" | "offers">): number {

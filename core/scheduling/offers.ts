@@ -5,13 +5,10 @@ import { throttleTag } from "../account/face.ts";
 import {
   type AvailableSlots,
   availableSlots,
-  type Busy,
   bookingNonces,
-  joinBusy,
   reachOf,
   type SlotRequest,
   slotBytes,
-  windowEnd,
 } from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -52,7 +49,7 @@ export async function readPublicEventType(
   runtime: Runtime,
   { handle, eventSlug }: Infer<typeof publicEventPath>,
 ): Promise<{ event: PublicEvent }> {
-  return { event: publicEvent((await findBookableEvent(runtime, handle, eventSlug)).bookable) };
+  return { event: publicEvent(await findBookableEvent(runtime, handle, eventSlug)) };
 }
 
 /** Fails with `event_type_not_found` if a path names no public event type. */
@@ -60,9 +57,8 @@ export async function mustBePublic(runtime: Runtime, path: Record<string, string
   await findBookableEvent(runtime, path.handle ?? "", path.eventSlug ?? "");
 }
 
-/** An event type and the snapshot of the catalog from which it was read. */
-export interface Bookable {
-  bookable: BookableEvent;
+/** An event type with the snapshot of the catalog from which it was read. */
+export interface Bookable extends BookableEvent {
   snapshot: CatalogSnapshot;
 }
 
@@ -72,7 +68,7 @@ export async function findBookableEvent(runtime: Runtime, handle: string, slug: 
   const bookable = snapshot?.catalog.offers.get(slug);
   if (snapshot === undefined || bookable === undefined || !isPublicEvent(bookable))
     throw new Fail("event_type_not_found");
-  return { bookable, snapshot };
+  return { ...bookable, snapshot };
 }
 
 /** An answer as bytes, and the tag that changes when they do. */
@@ -88,16 +84,17 @@ export interface SlotAnswer {
  */
 export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
   const window = windowOf(input);
-  const { bookable, snapshot } = await findBookableEvent(runtime, input.handle, input.eventSlug);
+  const bookable = await findBookableEvent(runtime, input.handle, input.eventSlug);
   const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;
   const now = runtime.now();
-  const state = `${snapshot.catalog.state} ${snapshot.timesVersion}`;
-  const times = await cachedTimes(runtime.redis, handle, { state, ...reachOf(slotRulesOf(bookable), window) });
-  // Slots start at whole minutes: within a minute and a booking window the same ones are far enough ahead.
-  const end = windowEnd({ ...slotRulesOf(bookable), timetable: bookable.timetable, now });
+  const { catalog, timesVersion } = bookable.snapshot;
+  const state = `${catalog.state} ${timesVersion}`;
+  const times = await cachedTimes(runtime.redis, handle, { state, ...reachOf(bookable.terms, window) });
+  // Slots start, and booking windows end, at whole minutes: between two of them the same slots are far enough ahead.
+  const minutes = `${Math.floor(now / minute)} ${Math.ceil(now / minute)}`;
   const holds = times.blocks.filter(({ hold }) => hold > now).length;
   const name = [handle, eventSlug, window.from, window.to, clock, except ?? ""].join(" ");
-  const answerState = [state, Math.ceil(now / minute), end, holds].join(" ");
+  const answerState = `${state} ${minutes} ${holds}`;
   return answersOf(runtime.redis).get(name, answerState, async () => {
     const request = slotRequestOf(bookable, times, { clock, now, except });
     const answer = slotAnswerOf(runtime, bookable, { request, window });
@@ -107,30 +104,14 @@ export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>
 
 /** The input of the slot search: hours, rules, and booked and busy times now. */
 export function slotRequestOf(
-  bookable: BookableEvent,
+  { event, terms }: BookableEvent,
   times: Times,
   { clock, now, except }: { clock: string; now: number; except?: string | undefined },
 ): SlotRequest {
-  const { event, timetable } = bookable;
   const held = bookedTimes(times, now, except);
-  const own: Busy = { from: held.map(({ from }) => from), to: held.map(({ to }) => to) };
   const booked = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId).map(({ start }) => start);
-  return { ...slotRulesOf(bookable), timetable, clock, busy: joinBusy(own, times.busy), booked, now };
-}
-
-/** The rules of an event type for its slots. */
-export function slotRulesOf({ event }: BookableEvent): Pick<SlotRequest, "rules" | "notice" | "windowDays" | "perDay"> {
-  return {
-    rules: {
-      duration: event.durationMinutes * minute,
-      interval: (event.slotIntervalMinutes ?? event.durationMinutes) * minute,
-      before: event.buffers.beforeMinutes * minute,
-      after: event.buffers.afterMinutes * minute,
-    },
-    notice: event.minimumNoticeMinutes * minute,
-    windowDays: event.bookingWindowDays ?? null,
-    perDay: event.maxBookingsPerDay ?? null,
-  };
+  const busy = [...held, ...times.busy].sort((one, other) => one.from - other.from);
+  return { ...terms, clock, busy, booked, now };
 }
 
 /** An event type as visitors see it. */

@@ -3,7 +3,6 @@ import type { Infer } from "../../schemas/schema.ts";
 import { availableSlots, checkNonce, isBookable, localDay, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { minute } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { openCheckout } from "./booking-payments.ts";
@@ -18,7 +17,7 @@ import {
 } from "./booking-request.ts";
 import type { BookableEvent } from "./catalog.ts";
 import { type CommitResult, commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
-import { type Bookable, findBookableEvent, slotRequestOf, slotRulesOf } from "./offers.ts";
+import { type Bookable, findBookableEvent, slotRequestOf } from "./offers.ts";
 import { readStoredAnswer } from "./repeats.ts";
 import { readTimes, refreshOldBusy } from "./times.ts";
 
@@ -56,7 +55,7 @@ export async function rescheduleBooking(
   caller: Caller,
 ): Promise<BookingAnswer> {
   const request = readMoveRequest(input, caller);
-  const result = await commitChecked(runtime, request, (found) => moveTransition(runtime, found, request));
+  const result = await commitChecked(runtime, request, (bookable) => moveTransition(runtime, bookable, request));
   if (result.kind === "written") return toBookingAnswer(result.booking);
   throw new Fail("scheduling_slot_unavailable");
 }
@@ -78,7 +77,7 @@ async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise
 }
 
 async function book(runtime: Runtime, request: BookingRequest): Promise<BookingAnswer> {
-  const result = await commitChecked(runtime, request, (found) => bookingTransition(runtime, found, request));
+  const result = await commitChecked(runtime, request, (bookable) => bookingTransition(runtime, bookable, request));
   if (result.kind === "written")
     return result.booking.status === "PENDING_PAYMENT"
       ? openCheckout(runtime, request)
@@ -95,43 +94,48 @@ async function book(runtime: Runtime, request: BookingRequest): Promise<BookingA
 async function commitChecked(
   runtime: Runtime,
   request: BookingRequest | MoveRequest,
-  transitionOf: (found: Bookable) => Promise<Transition>,
+  transitionOf: (bookable: Bookable) => Promise<Transition>,
 ): Promise<CommitResult> {
   const { handle } = request;
   const refreshing = refreshOldBusy(runtime, handle);
   return retryOnConflict(runtime.redis, keys.booking(handle, request.bookingUid), async () => {
-    const [found] = await Promise.all([findBookableEvent(runtime, handle, request.eventSlug), refreshing]);
-    const result = await commitBooking(runtime, await transitionOf(found));
+    const [bookable] = await Promise.all([findBookableEvent(runtime, handle, request.eventSlug), refreshing]);
+    const result = await commitBooking(runtime, await transitionOf(bookable));
     if (result.kind === "written" || result.kind === "repeated") return result;
     if (result.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
     return undefined;
   });
 }
 
-async function bookingTransition(runtime: Runtime, found: Bookable, request: BookingRequest): Promise<Transition> {
-  const booking = await newBookingOf(runtime, found.bookable, request);
+async function bookingTransition(runtime: Runtime, bookable: Bookable, request: BookingRequest): Promise<Transition> {
+  const booking = await newBookingOf(runtime, bookable, request);
   const { timeZone } = booking.attendee;
-  await requireAvailable(runtime, found.bookable, { slot: request.slot, timeZone });
+  await requireAvailable(runtime, bookable, { slot: request.slot, timeZone });
   const step = booking.payment ? "held" : booking.confirmedAt ? "accepted" : "requested";
-  return { ...judgedBy(found, request), booking, step, idempotency: request.idempotency };
+  return { ...judgedBy(bookable, request), booking, step, idempotency: request.idempotency };
 }
 
-async function moveTransition(runtime: Runtime, found: Bookable, request: MoveRequest): Promise<Transition> {
+async function moveTransition(runtime: Runtime, bookable: Bookable, request: MoveRequest): Promise<Transition> {
   const { handle, slot, bookingUid } = request;
   const before = await findBooking(runtime.redis, handle, bookingUid);
-  if (before?.eventTypeId !== found.bookable.event.eventTypeId) throw new Fail("booking_not_found");
+  if (before?.eventTypeId !== bookable.event.eventTypeId) throw new Fail("booking_not_found");
   const status = statusAt(before, runtime.now());
   if (status === "CANCELLED" || status === "REJECTED" || Date.parse(before.start) <= runtime.now())
     throw new Fail("booking_not_reschedulable");
-  const booking = movedBooking(runtime, found.bookable, { request, before });
-  await requireAvailable(runtime, found.bookable, { slot, timeZone: before.attendee.timeZone, moving: bookingUid });
-  return { ...judgedBy(found, request), booking, before, step: "moved", about: { previous: booking.rescheduledFrom } };
+  const booking = movedBooking(runtime, bookable, { request, before });
+  await requireAvailable(runtime, bookable, { slot, timeZone: before.attendee.timeZone, moving: bookingUid });
+  return {
+    ...judgedBy(bookable, request),
+    booking,
+    before,
+    step: "moved",
+    about: { previous: booking.rescheduledFrom },
+  };
 }
 
 /** The catalog and the limits by which a request for a slot is judged. */
-function judgedBy({ bookable, snapshot }: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
-  const { event, timetable } = bookable;
-  const max = event.maxBookingsPerDay;
+function judgedBy({ terms, snapshot }: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
+  const { perDay: max, timetable } = terms;
   const dayLimit = max ? { max, ...localDay(timetable.timeZone, slot.start) } : undefined;
   return { handle, catalogVersion: snapshot.catalog.version, dayLimit, visitor };
 }
@@ -149,10 +153,10 @@ interface SlotCheck {
 async function requireAvailable(runtime: Runtime, bookable: BookableEvent, check: SlotCheck): Promise<void> {
   const { slot, timeZone, moving } = check;
   const proof = proofOf(runtime, bookable, slot);
-  const isWhole = slot.end - slot.start === bookable.event.durationMinutes * minute;
+  const isWhole = slot.end - slot.start === bookable.terms.rules.duration;
   if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
   const window = { from: slot.start, to: slot.start + 1 };
-  const times = await readTimes(runtime.redis, bookable.handle, reachOf(slotRulesOf(bookable), window));
+  const times = await readTimes(runtime.redis, bookable.handle, reachOf(bookable.terms, window));
   const requestOn = (clock: string, except: string | undefined) =>
     slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
   if (proof === "offered" && isBookable(requestOn(timeZone, moving), slot.start)) return;

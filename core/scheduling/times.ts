@@ -25,7 +25,7 @@ interface BookedTime {
 export interface Times {
   blocks: BookedTime[];
   /** Busy time of the selected calendars. */
-  busy: Busy;
+  busy: Busy[];
 }
 
 /** Real ms after which busy times are refreshed before a booking (docs/reference.md, "Slots"). */
@@ -46,7 +46,7 @@ export function blockOf(booking: StoredBooking): { member: string; from: number;
 /** Bytes of times that a process caches, and the approximate bytes of a block and of a busy time. */
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
-const BUSY_BYTES = 32;
+const BUSY_BYTES = 48;
 const timesOf = perConnection(() => new VersionedCache<Times & { state: string; bytes: number }>(MAX_CACHED_BYTES));
 
 /** Booked and busy times of an interval, cached in the process; `state` is that of the handle. */
@@ -60,7 +60,7 @@ export async function cachedTimes(
   const to = Math.ceil(asked.to / day) * day;
   return timesOf(redis).get(`${handle} ${from} ${to}`, asked.state, async () => {
     const times = await readTimes(redis, handle, { from, to });
-    const bytes = 500 + times.blocks.length * BLOCK_BYTES + times.busy.from.length * BUSY_BYTES;
+    const bytes = 500 + times.blocks.length * BLOCK_BYTES + times.busy.length * BUSY_BYTES;
     return { ...times, state: asked.state, bytes };
   });
 }
@@ -79,11 +79,11 @@ export async function readTimes(
     redis.zrange(keys.busy(handle), ...before),
     redis.zrange(keys.busy(handle), ...within),
   ]);
-  const pairs = [...lastBusy, ...busy].map((member) => member.split(":").map(Number) as [number, number]);
-  return {
-    blocks: [...lastBlock, ...blocks].map(parsed),
-    busy: { from: pairs.map(([at]) => at), to: pairs.map(([, at]) => at) },
+  const busyOf = (member: string): Busy => {
+    const { from, to } = parsed(member);
+    return { from, to };
   };
+  return { blocks: [...lastBlock, ...blocks].map(parsed), busy: [...lastBusy, ...busy].map(busyOf) };
 }
 
 /** The blocks at a moment, without expired holds and without a booking that is being moved. */

@@ -1,10 +1,10 @@
 import { day, hour, minute, type Zone, zoneOver } from "../../platform/zones.ts";
 import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
-/** Busy time: the start and end of each block in ms since 1970, sorted by start. */
+/** A busy block, in ms since 1970. */
 export interface Busy {
-  from: number[];
-  to: number[];
+  from: number;
+  to: number;
 }
 
 /** An event type's requirements of a slot, in ms. */
@@ -16,20 +16,24 @@ interface SlotRules {
   after: number;
 }
 
-/** Everything that decides which slots an event type offers. */
-export interface SlotRequest {
+/** What an event type and its schedule say about its slots. */
+export interface SlotTerms {
   timetable: Timetable;
   rules: SlotRules;
-  /** Zone whose local time anchors the grid. */
-  clock: string;
   /** Least ms from now to a start. */
   notice: number;
   /** Days after today on which slots may start; null for no limit. */
   windowDays: number | null;
   /** Most bookings of this event type on a local date; null for no limit. */
   perDay: number | null;
-  /** Blocks within the reach of the window, see `reachOf`. */
-  busy: Busy;
+}
+
+/** Everything that decides which slots an event type offers. */
+export interface SlotRequest extends SlotTerms {
+  /** Zone whose local time anchors the grid. */
+  clock: string;
+  /** Blocks within the reach of the window, see `reachOf`, sorted by start. */
+  busy: Busy[];
   /** Starts of this event type's own bookings within the same reach. */
   booked: number[];
   /** Domain time in ms. */
@@ -48,7 +52,7 @@ const MAX_DATE_MS = day + 2 * hour;
 
 /** The time whose blocks affect slots that start in a window: from the date's midnight on, where the grid begins. */
 export function reachOf(
-  { rules, perDay }: Pick<SlotRequest, "rules" | "perDay">,
+  { rules, perDay }: Pick<SlotTerms, "rules" | "perDay">,
   window: { from: number; to: number },
 ): { from: number; to: number } {
   const ahead = Math.max(rules.duration + rules.after, perDay === null ? 0 : MAX_DATE_MS);
@@ -90,20 +94,23 @@ function* startRanges(
   { busy, rules }: SlotRequest,
   to: number,
 ): Generator<{ index: number; free: number; last: number }> {
-  let block = 0;
+  const padded = busy.map(({ from, to }) => ({ from: from - rules.after, to: to + rules.before }));
+  let at = 0;
   for (const [index, stretch] of open.entries()) {
     if (stretch.from >= to) return;
     let free = stretch.from;
     while (free < stretch.to) {
-      while (block < busy.to.length && (busy.to[block] as number) + rules.before <= free) block++;
-      const blocked = (busy.from[block] ?? Number.POSITIVE_INFINITY) - rules.after;
-      const end = Math.min(stretch.latestEnd, blocked);
-      if (blocked > free) yield { index, free, last: Math.min(stretch.to - 1, end - rules.duration, to - 1) };
-      if (blocked >= stretch.to) break;
-      free = (busy.to[block] as number) + rules.before;
+      while ((padded[at]?.to ?? Number.POSITIVE_INFINITY) <= free) at++;
+      const block = padded[at] ?? noBlock;
+      const end = Math.min(stretch.latestEnd, block.from);
+      if (block.from > free) yield { index, free, last: Math.min(stretch.to - 1, end - rules.duration, to - 1) };
+      if (block.from >= stretch.to) break;
+      free = block.to;
     }
   }
 }
+
+const noBlock: Busy = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 /** True if a slot that starts here could be booked, apart from the grid: it is in open time and clear of the busy blocks. */
 export function isBookable(offering: SlotRequest, start: number): boolean {
@@ -113,7 +120,7 @@ export function isBookable(offering: SlotRequest, start: number): boolean {
   const stretch = open.find(({ from, to }) => from <= start && start < to);
   if (stretch === undefined || start + rules.duration > stretch.latestEnd) return false;
   const [from, to] = [start - rules.before, start + rules.duration + rules.after];
-  return !busy.from.some((begins, at) => begins < to && (busy.to[at] as number) > from);
+  return !busy.some((block) => block.from < to && block.to > from);
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
@@ -127,11 +134,7 @@ export function localDay(timeZone: string, instant: number): { from: number; to:
 const LAST_INSTANT = Date.UTC(9999, 11, 30);
 
 /** The first instant after the booking window, in the schedule's zone. */
-export function windowEnd({
-  timetable,
-  windowDays,
-  now,
-}: Pick<SlotRequest, "timetable" | "windowDays" | "now">): number {
+function windowEnd({ timetable, windowDays, now }: SlotRequest): number {
   if (windowDays === null) return LAST_INSTANT;
   const last = zoneOver(timetable.timeZone, now, now).dateAt(now) + windowDays;
   return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
@@ -155,20 +158,6 @@ function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {
   const counts = new Map<number, number>();
   for (const start of booked) counts.set(zone.dateAt(start), (counts.get(zone.dateAt(start)) ?? 0) + 1);
   return new Set([...counts].filter(([, count]) => count >= perDay).map(([date]) => date));
-}
-
-/** Two sorted lists of blocks as one. */
-export function joinBusy(one: Busy, other: Busy): Busy {
-  if (one.from.length === 0 || other.from.length === 0) return one.from.length === 0 ? other : one;
-  const joined: Busy = { from: [], to: [] };
-  for (let first = 0, second = 0; first < one.from.length || second < other.from.length; ) {
-    const takesFirst =
-      (one.from[first] ?? Number.POSITIVE_INFINITY) <= (other.from[second] ?? Number.POSITIVE_INFINITY);
-    const [list, at] = takesFirst ? [one, first++] : [other, second++];
-    joined.from.push(list.from[at] as number);
-    joined.to.push(list.to[at] as number);
-  }
-  return joined;
 }
 
 /** The grid of local times for starts: the first of these minutes that divides the interval (docs/reference.md, "Slots"). */
