@@ -82,6 +82,19 @@ t.test("an account whose grant has ended hides no calendars of the others", asyn
   t.equal(refused.body.code, "integration_revoked", "of the only account");
 });
 
+t.test("if no account's calendars can be read, the owner learns which account to connect again", async (t) => {
+  const { owner, service, google } = await start(t, { workers: [] });
+  const secret = JSON.stringify({ accessToken: "old", refreshToken: "revoked", staleAt: 0 });
+  const ended = { providerKey: "google" as const, account: "second@gmail.test", secret };
+  const { credentialId } = await keepCredential(service.runtime, "acme", ended);
+  google.oauth.pausedUntil = Number.POSITIVE_INFINITY;
+  const refused = await owner.get(`${owned}/integrations/google/calendars`).expect(409);
+  t.equal(refused.body.code, "integration_revoked");
+  await owner.delete(`${owned}/integrations/google/credentials/${credentialId}`).expect(204);
+  const away = await owner.get(`${owned}/integrations/google/calendars`).expect(503);
+  t.equal(away.body.code, "service_unavailable", "the other account answers later");
+});
+
 t.test("a calendar that can only be read is no destination", async (t) => {
   const { select } = await start(t, { workers: [] });
   const refused = await select([], "holidays@group.v.calendar.google.com").expect(400);

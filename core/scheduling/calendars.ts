@@ -45,8 +45,8 @@ export async function connectCaldav(
 }
 
 /**
- * The calendars of a provider's accounts. An account that its owner must connect again is left out and marked as degraded; if none is
- * left, its failure is thrown. `integration_not_found` if none is connected, or for providers without calendars.
+ * The calendars of a provider's accounts. An account that its owner must connect again is left out and marked as degraded; if all
+ * fail, its failure is thrown. `service_unavailable` if only other accounts fail. `integration_not_found` if none is connected, or for providers without calendars.
  */
 export async function listCalendars(
   runtime: Runtime,
@@ -58,14 +58,18 @@ export async function listCalendars(
   const failures: Fail[] = [];
   const lists = all.map((credential) =>
     calendarsOf(runtime, handle, credential).catch(async (error: Error): Promise<Calendar[]> => {
-      if (!(error instanceof Fail) || !error.permanent) throw error;
+      if (!(error instanceof Fail)) throw error;
       failures.push(error);
-      await updateHealth(runtime, handle, { credentialId: credential.credentialId, failure: error });
+      const { credentialId } = credential;
+      if (error.permanent) await updateHealth(runtime, handle, { credentialId, failure: error });
       return [];
     }),
   );
   const calendars = (await Promise.all(lists)).flat();
-  if (failures.length === all.length) throw failures[0];
+  const ended = failures.find(({ permanent }) => permanent);
+  const away = failures.find(({ permanent }) => !permanent);
+  const failure = failures.length === all.length ? (ended ?? away) : away;
+  if (failure) throw failure;
   return { calendars };
 }
 
