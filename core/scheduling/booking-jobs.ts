@@ -49,10 +49,20 @@ export function stepJobs(
   handle: string,
   { step, booking }: { step: StepName; booking: StoredBooking },
 ): Job[] {
-  const { mail }: Step = steps[step];
-  if (step === "held") return expiryJobs(runtime, handle, booking);
-  if (mail === undefined || booking.status === "PENDING_PAYMENT") return [];
-  return [mailJob(handle, booking, mail), ...reminderJobs(runtime, handle, booking), ...refundJobs(handle, booking)];
+  const { mail, slot }: Step = steps[step];
+  if (mail === undefined && slot !== "claim") return [];
+  const isUnpaid = booking.status === "PENDING_PAYMENT";
+  const mails = mail === undefined || isUnpaid ? [] : [mailJob(handle, booking, mail)];
+  return [...mails, ...openJobs(runtime, handle, booking)];
+}
+
+/** The jobs that a booking still needs, whatever step led to it: its reminder, the end of its unpaid hold, its due refund. */
+export function openJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
+  return [
+    ...reminderJobs(runtime, handle, booking),
+    ...expiryJobs(runtime, handle, booking),
+    ...refundJobs(handle, booking),
+  ];
 }
 
 function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: NonNullable<Step["mail"]>): Job {
@@ -61,7 +71,7 @@ function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: 
 }
 
 /** The reminder job of an accepted booking, if its event type has reminders and there is time left. */
-export function reminderJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
+function reminderJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
   const { reminderMinutes, start, status } = booking;
   if (reminderMinutes === null || status !== "ACCEPTED") return [];
   const due = Date.parse(start) - reminderMinutes * minute;
@@ -78,7 +88,7 @@ export function expiryJobs(runtime: Clock, handle: string, booking: StoredBookin
 }
 
 /** The job that refunds a due payment; a booking is paid once, so it has one. */
-export function refundJobs(handle: string, { bookingUid, payment }: StoredBooking): Job[] {
+function refundJobs(handle: string, { bookingUid, payment }: StoredBooking): Job[] {
   const isDue = payment?.status === "REFUND_DUE";
   return isDue ? [job("payments.refund", `refund-${bookingUid}`, { handle, bookingUid })] : [];
 }

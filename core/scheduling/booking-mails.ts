@@ -97,6 +97,8 @@ async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Prom
     return kept?.sequence === sequence && isDue(kept, kind, runtime.now()) ? kept : undefined;
   };
   const kept = await read();
+  const key = keys.booking(handle, bookingUid);
+  if (kind === "link") return (await runtime.redis.hexists(key, "linkless")) ? kept : undefined;
   if (kept === undefined || kind !== "confirmed" || !(await awaitsLink(runtime, handle, kept))) return kept;
   const { waited = 0 } = data;
   if (waited < MAX_LINK_WAITS && kept.syncStatus === "OK") {
@@ -104,8 +106,8 @@ async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Prom
     await runtime.queues.later(job("scheduling.mail", id, { ...data, waited: waited + 1 }, { delay: LINK_WAIT_MS }));
     return undefined;
   }
-  // Marked before the last read, so that the job that writes the link later sees the mark.
-  await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
+  // Marked before the last read: if that finds no link, the later mail with the link sees the mark.
+  await runtime.redis.hset(key, "linkless", 1);
   return read();
 }
 

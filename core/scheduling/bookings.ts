@@ -21,7 +21,7 @@ import { keys } from "../store/keys.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
-import { expiryJobs, refundJobs, reminderJobs } from "./booking-jobs.ts";
+import { openJobs } from "./booking-jobs.ts";
 import { visitorFile } from "./booking-mails.ts";
 import { readCatalogSnapshot } from "./catalog.ts";
 import {
@@ -177,11 +177,10 @@ export async function resumeBookings(
   let count = 0;
   for (const some of chunksOf(uids, RESUME_BATCH_SIZE)) {
     const found = await readRecords<StoredBooking>(redis, some, (uid) => keys.booking(handle, uid));
-    const reminders = found.flatMap((booking) => reminderJobs(store, handle, booking));
-    const others = found.flatMap((booking) => [...expiryJobs(store, handle, booking), ...refundJobs(handle, booking)]);
+    const jobs = found.flatMap((booking) => openJobs(store, handle, booking));
     // The original handle may exist here too, with jobs of the same names.
-    await queues.later(...[...reminders, ...others].map((one) => ({ ...one, id: `${one.id}-${handle}` })));
-    count += reminders.length;
+    await queues.later(...jobs.map((one) => ({ ...one, id: `${one.id}-${handle}` })));
+    count += jobs.filter(({ name }) => name === "scheduling.mail").length;
   }
   return count;
 }

@@ -215,36 +215,27 @@ export async function eventOf(
 async function settle({ runtime, handle, kept, failure, ...sync }: Sync): Promise<void> {
   const { bookingUid } = kept;
   if (failure) await runtime.redis.sadd(keys.unsynced(handle), bookingUid);
-  let unsent: Job | undefined;
   await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
     // The meeting of a booking that was moved or ended meanwhile is about to be removed.
     const meetingUrl = (before.status === "ACCEPTED" && sync.meetingUrl) || before.meetingUrl;
     const syncStatus = failure ? "DEGRADED" : "OK";
     const isLinked = meetingUrl !== before.meetingUrl;
-    unsent = undefined;
     if (syncStatus === before.syncStatus && !isLinked) return undefined;
     const updatedAt = isLinked ? timestamp(runtime) : before.updatedAt;
     const booking: StoredBooking = { ...before, meetingUrl, syncStatus, updatedAt };
-    // Recipients of a mail without a link, or with another one, get the new link.
-    const isLate = before.meetingUrl !== null || (await wentWithoutLink(runtime, handle, bookingUid));
+    // Recipients of a mail with another link get the new one.
+    if (isLinked && before.meetingUrl) await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
     const jobs = isLinked ? [linkMail(handle, before)] : [];
-    if (!isLate) unsent = jobs[0];
     const step = failure && before.syncStatus === "OK" ? "degraded" : "noted";
-    return { step, booking, about: failure && describeFailure(failure), jobs: isLate ? jobs : [] };
+    return { step, booking, about: failure && describeFailure(failure), jobs };
   });
-  // The mail may have been sent between the check and the write.
-  if (unsent && (await wentWithoutLink(runtime, handle, bookingUid))) await runtime.queues.later(unsent);
   if (!failure) await runtime.redis.srem(keys.unsynced(handle), bookingUid);
 }
 
-/** A link may change again, each time with another version of the booking. */
+/** It is sent if a mail went without the link. A link may change again, each time with another version of the booking. */
 function linkMail(handle: string, { bookingUid, sequence, version }: BookingRecord): Job {
   const id = `mail-${bookingUid}-link-${version + 1}`;
   return job("scheduling.mail", id, { handle, bookingUid, kind: "link", sequence });
-}
-
-async function wentWithoutLink({ redis }: Runtime, handle: string, bookingUid: string): Promise<boolean> {
-  return (await redis.hget(keys.booking(handle, bookingUid), "linkless")) !== null;
 }
 
 function describeFailure({ account, error }: NonNullable<Sync["failure"]>): Record<string, unknown> {
