@@ -32,7 +32,7 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
   const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
   if (input.trigger === "regenerate-message") await forgetLeadSection(runtime, { ...input, chatId });
   const { handle, pageSlug } = input;
-  return new ChatStream(await startRun(runtime, { ...asked, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
+  return streamOf(await startRun(runtime, { ...asked, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
 }
 
 /** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
@@ -67,7 +67,7 @@ export async function resumeChat(
   if (ending === "unknown") return undefined;
   const after = /^\d{1,15}$/.test(input.lastEventId ?? "") ? Number(input.lastEventId) : 0;
   if (ending !== "running" && after >= ending.last + (lastChunks[ending.end] ? 1 : 0)) return undefined;
-  return new ChatStream(runtime.relay.follow(runId, { after, resumable: true }), after);
+  return streamOf(runtime.relay.follow(runId, { after, resumable: true }), after);
 }
 
 /** Cancels the chat's running answer; idempotent. */
@@ -100,48 +100,32 @@ function chatKey(page: Page, chatId: string): string {
 /** The last chunk by the run's end; a failing worker has written its own error. */
 const lastChunks = { done: undefined, failed: undefined, cancelled: { type: "abort" }, lost: interrupted };
 
-/** A follower that always ends with the protocol's own final chunks. */
-class ChatStream implements AsyncIterableIterator<RunChunk> {
-  readonly #follower: RunSubscription;
-  #last: number;
-  #over = false;
+/**
+ * The chunks of a run, and the protocol's own last chunk where the run has none. `after` is the number of the last chunk that the reader
+ * has. `return` must not wait for a pending `next`; otherwise only the next chunk would reveal that the reader has left.
+ */
+function streamOf(follower: RunSubscription, after: number): AsyncIterable<RunChunk> {
+  const leave = async () => {
+    await follower.return();
+    return { done: true, value: undefined } as const;
+  };
+  return Object.assign(endedChunks(follower, after), { return: leave });
+}
 
-  /** `after`: the number of the last chunk that the reader has. */
-  constructor(follower: RunSubscription, after: number) {
-    this.#follower = follower;
-    this.#last = after;
-  }
-
-  async next(): Promise<IteratorResult<RunChunk>> {
-    if (this.#over) return { done: true, value: undefined };
-    try {
-      const step = await this.#follower.next();
-      if (step.done) return this.#end(lastChunks[this.#follower.outcome ?? "done"]);
-      this.#last = step.value.id;
-      return { done: false, value: step.value };
-    } catch {
-      // Whatever the cause, the visitor only learns that the answer was interrupted.
-      return this.#end(interrupted);
+async function* endedChunks(follower: RunSubscription, after: number): AsyncGenerator<RunChunk> {
+  let last = after;
+  let end: object | undefined;
+  try {
+    for await (const chunk of follower) {
+      last = chunk.id;
+      yield chunk;
     }
+    end = lastChunks[follower.outcome ?? "done"];
+  } catch {
+    // Whatever the cause, the visitor only learns that the answer was interrupted.
+    end = interrupted;
   }
-
-  /** Must not wait for a pending `next`; otherwise only the next chunk would reveal that the reader has left. */
-  async return(): Promise<IteratorResult<RunChunk>> {
-    this.#over = true;
-    await this.#follower.return();
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  #end(chunk: object | undefined): IteratorResult<RunChunk> {
-    this.#over = true;
-    return chunk
-      ? { done: false, value: { id: this.#last + 1, chunk: JSON.stringify(chunk) } }
-      : { done: true, value: undefined };
-  }
+  if (end) yield { id: last + 1, chunk: JSON.stringify(end) };
 }
 
 async function fold(chunks: AsyncIterable<RunChunk>): Promise<QuestionAnswer> {
