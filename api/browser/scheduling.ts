@@ -1,11 +1,10 @@
 import { element } from "./agent/element.ts";
 import { applyTheme, postSize } from "./scheduling/frame.ts";
 import { startPage } from "./scheduling/page.ts";
-import { readVisit } from "./scheduling/visit.ts";
+import { visit } from "./scheduling/visit.ts";
 
-const visit = readVisit();
 const main = document.querySelector<HTMLElement>("main");
-if (visit && main) startPage(visit, main, element("div.unseen", { "aria-live": "polite" }));
+if (visit.handle && main) startPage(main, element("div.unseen", { "aria-live": "polite" }));
 else if (main && parent !== window) {
   applyTheme();
   postSize(main);

@@ -10,8 +10,8 @@ import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
 import { type Icon, pageIcon } from "./icons.ts";
 import { bookingRows } from "./info.ts";
-import { dateText, timeText } from "./times.ts";
-import { addressOf } from "./visit.ts";
+import { dateText, locale, timeText } from "./times.ts";
+import { addressOf, visit, words } from "./visit.ts";
 
 /** Ms between two polls of a booking that awaits its payment. */
 const paymentPause = 3000;
@@ -26,7 +26,7 @@ export function bookedStep(host: Host, booking: Booking, title?: string): Step {
     element("div.seal", pageIcon(statusText.icon)),
     heading,
     element("p.muted", statusText.text),
-    bookingRows(host, booking),
+    bookingRows(booking),
     booking.status === "ACCEPTED" && !isPast(host, booking) && calendarLinks(host, booking),
     actions(host, booking),
   );
@@ -42,18 +42,17 @@ interface OutcomeView {
 }
 
 function tell(host: Host, booking: Booking): OutcomeView {
-  const { words, clock, visit } = host;
   const { email } = booking.attendee;
   const good = { icon: "tick", look: "good" } as const;
   const waiting = { icon: "wait", look: "waiting" } as const;
   const ended = { icon: "close", look: "ended" } as const;
   if (booking.status === "CANCELLED")
-    return { title: words.cancelled, text: ending(host, booking, words.cancelledText), ...ended };
-  if (booking.status === "REJECTED") return { ...rejected(host, booking), ...ended };
+    return { title: words.cancelled, text: ending(booking, words.cancelledText), ...ended };
+  if (booking.status === "REJECTED") return { ...rejected(booking), ...ended };
   if (isPast(host, booking)) return { title: words.over, text: "", ...ended };
   if (booking.status === "PENDING")
     return { title: words.requested, text: fillPlaceholders(words.requestedText, { email }), ...waiting };
-  const time = booking.holdUntil ? timeText(booking.holdUntil, clock) : "";
+  const time = booking.holdUntil ? timeText(booking.holdUntil) : "";
   if (booking.status === "PENDING_PAYMENT")
     return { title: words.unpaid, text: fillPlaceholders(words.unpaidText, { time }), ...waiting };
   const isNew = visit.booking?.bookingUid !== booking.bookingUid;
@@ -65,15 +64,14 @@ function tell(host: Host, booking: Booking): OutcomeView {
   return { title: words.accepted, text, ...good };
 }
 
-function rejected(host: Host, booking: Booking): { title: string; text: string } {
-  const { words } = host;
+function rejected(booking: Booking): { title: string; text: string } {
   const isUnpaid = booking.payment !== null && booking.cancelledBy === "service";
-  if (isUnpaid) return { title: words.unpaidOver, text: ending(host, booking, words.unpaidOverText) };
-  return { title: words.declined, text: ending(host, booking, words.declinedText) };
+  if (isUnpaid) return { title: words.unpaidOver, text: ending(booking, words.unpaidOverText) };
+  return { title: words.declined, text: ending(booking, words.declinedText) };
 }
 
 /** How a booking ended, and whether it is refunded: always if its slot was lost. */
-function ending({ words }: Host, { payment, cancelledBy }: Booking, text: string): string {
+function ending({ payment, cancelledBy }: Booking, text: string): string {
   const isBack = payment?.status === "REFUNDED";
   if (!isBack && payment?.status !== "REFUND_DUE") return text;
   if (cancelledBy === "service") return words.refund;
@@ -85,7 +83,6 @@ function isPast(host: Host, booking: Booking): boolean {
 }
 
 function actions(host: Host, booking: Booking): HTMLElement {
-  const { words, visit } = host;
   if (booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking))
     return element(
       "div.actions",
@@ -94,21 +91,21 @@ function actions(host: Host, booking: Booking): HTMLElement {
   const ask = (): void => row.replaceWith(cancelForm(host, booking, row, cancel));
   const cancel = element("button.quiet.danger", { click: ask }, words.cancel);
   const move = visit.event && element("button.quiet", { click: () => host.move() }, words.move);
-  const row = element("div.actions", payLink(host, booking), joinLink(host, booking), move, cancel);
+  const row = element("div.actions", payLink(booking), joinLink(booking), move, cancel);
   return row;
 }
 
-function joinLink({ words }: Host, { meetingUrl, status }: Booking): HTMLElement | undefined {
+function joinLink({ meetingUrl, status }: Booking): HTMLElement | undefined {
   const href = parseWebAddress(meetingUrl ?? "");
   if (status !== "ACCEPTED" || !href) return undefined;
   return element("a.button", { href, target: "_blank", rel: "noopener" }, words.join);
 }
 
 /** A new window if the page is embedded: checkouts refuse to be framed. */
-function payLink({ words, clock, visit }: Host, { payment, status }: Booking): HTMLElement | undefined {
+function payLink({ payment, status }: Booking): HTMLElement | undefined {
   const href = parseWebAddress(payment?.checkoutUrl ?? "");
   if (status !== "PENDING_PAYMENT" || !payment || !href) return undefined;
-  const text = fillPlaceholders(words.payNow, { price: formatMoney(payment, clock.locale) });
+  const text = fillPlaceholders(words.payNow, { price: formatMoney(payment, locale) });
   return element("a.button", { href, target: visit.isEmbedded ? "_blank" : "_self", rel: "noopener" }, text);
 }
 
@@ -120,18 +117,15 @@ function startOver(host: Host): void {
 
 /** The confirmation prompt for cancelling, instead of the actions. */
 function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTMLElement): HTMLElement {
-  const { words, calls } = host;
-  const reason = fieldOf(
-    { path: "/cancellationReason", label: words.reason, type: "textarea", required: false },
-    words,
-  );
+  const { calls } = host;
+  const reason = fieldOf({ path: "/cancellationReason", label: words.reason, type: "textarea", required: false });
   const keep = element("button.quiet", { type: "button" }, words.keep);
   const send = async (): Promise<void> => {
     const answer = await calls.cancel(booking.bookingUid, { cancellationReason: reason.read() || null });
     host.finish(answer.booking);
   };
   const question = element("h3", { tabindex: "-1" }, words.sureCancel);
-  const money = refundText(host, booking);
+  const money = refundText(booking);
   const form = openForm(host, {
     fields: () => [reason],
     parts: [question, ...(money ? [element("p", money)] : []), reason.node],
@@ -151,11 +145,11 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
 }
 
 /** Says before a paid booking is cancelled whether it will be refunded. */
-function refundText({ words, clock }: Host, { payment }: Booking): string | undefined {
+function refundText({ payment }: Booking): string | undefined {
   if (payment?.status !== "PAID") return undefined;
   const values = {
-    price: formatMoney(payment, clock.locale),
-    time: `${dateText(payment.refundUntil, clock)}, ${timeText(payment.refundUntil, clock)}`,
+    price: formatMoney(payment, locale),
+    time: `${dateText(payment.refundUntil)}, ${timeText(payment.refundUntil)}`,
   };
   return fillPlaceholders(payment.refundable ? words.cancelRefund : words.cancelKept, values);
 }
@@ -168,7 +162,6 @@ async function watchPayment(host: Host, booking: Booking, view: HTMLElement): Pr
     // A failed poll is retried by the next one.
     const now = document.hidden ? booking : await host.calls.read(booking.bookingUid).catch(() => booking);
     if (!view.isConnected) return;
-    if (now.status !== booking.status)
-      return host.finish(now, now.status === "ACCEPTED" ? host.words.booked : undefined);
+    if (now.status !== booking.status) return host.finish(now, now.status === "ACCEPTED" ? words.booked : undefined);
   }
 }

@@ -2,16 +2,15 @@ import type { Booking } from "../../../schemas/scheduling.ts";
 import { link } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
-import { addressOf } from "./visit.ts";
+import { addressOf, visit, words } from "./visit.ts";
 
 /** Links that add a booking to the usual calendars, and its file for all others. */
-export function calendarLinks(host: Host, booking: Booking): HTMLElement {
-  const { words, calls } = host;
+export function calendarLinks({ calls }: Host, booking: Booking): HTMLElement {
   const file = { href: calls.calendarFile(booking.bookingUid), download: "booking.ics" };
   const links = [
-    link(googleAddress(host, booking), "Google"),
-    link(outlookAddress("outlook.live.com", host, booking), "Outlook"),
-    link(outlookAddress("outlook.office.com", host, booking), "Microsoft 365"),
+    link(googleAddress(booking), "Google"),
+    link(outlookAddress("outlook.live.com", booking), "Outlook"),
+    link(outlookAddress("outlook.office.com", booking), "Microsoft 365"),
     element("a", file, words.calendarFile),
   ];
   return element(
@@ -23,17 +22,17 @@ export function calendarLinks(host: Host, booking: Booking): HTMLElement {
 }
 
 /** Google's page for a new event; times are in UTC, in basic format. */
-function googleAddress(host: Host, booking: Booking): string {
+function googleAddress(booking: Booking): string {
   const compact = (instant: string): string => new Date(instant).toISOString().replace(/[-:]|\.\d+/g, "");
-  const { title, text, place } = eventTexts(host, booking);
+  const { title, text, place } = eventTexts(booking);
   const dates = `${compact(booking.start)}/${compact(booking.end)}`;
   const query = new URLSearchParams({ action: "TEMPLATE", text: title, dates, details: text, location: place });
   return `https://calendar.google.com/calendar/render?${query}`;
 }
 
 /** Outlook's page for a new event, for private accounts or organisations. */
-function outlookAddress(site: string, host: Host, booking: Booking): string {
-  const { title, text, place } = eventTexts(host, booking);
+function outlookAddress(site: string, booking: Booking): string {
+  const { title, text, place } = eventTexts(booking);
   const [startdt, enddt] = [booking.start, booking.end].map((instant) => new Date(instant).toISOString());
   const query = new URLSearchParams({
     path: "/calendar/action/compose",
@@ -48,7 +47,7 @@ function outlookAddress(site: string, host: Host, booking: Booking): string {
 }
 
 /** The title, text and place of the calendar entry. The text links to the booking, outside any frame. */
-function eventTexts({ visit }: Host, booking: Booking): { title: string; text: string; place: string } {
+function eventTexts(booking: Booking): { title: string; text: string; place: string } {
   const address = new URL(addressOf(booking.bookingUid), location.href);
   for (const parameter of ["embed", "theme", "accent"]) address.searchParams.delete(parameter);
   const description = visit.event?.description ?? "";

@@ -7,6 +7,8 @@ import { guestList } from "./guests.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
 import { placeName, timeOf } from "./info.ts";
+import { clock, locale } from "./times.ts";
+import { visit, words } from "./visit.ts";
 
 /** A step: its content, and the element that gets the focus. */
 export interface Step {
@@ -16,7 +18,7 @@ export interface Step {
 
 /** The form between choosing a time and booking it. */
 export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot): Step {
-  const { words, draft } = host;
+  const { draft } = host;
   const fields = questionsOf(host, event);
   const entered = [...draft].filter(([path]) => path.startsWith("/guests/")).map(([, value]) => value);
   const guests = guestList(host, entered);
@@ -25,7 +27,7 @@ export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot):
     draft.clear();
     for (const field of all()) draft.set(field.path, field.read());
   };
-  const send = sender(host, () => bodyOf(host, slot, all()));
+  const send = sender(host, () => bodyOf(slot, all()));
   const form = openForm(host, {
     fields: all,
     parts: [...fields.map(({ node }) => node), guests.node],
@@ -41,15 +43,12 @@ export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot):
 
 /** The form that moves a booking to another time. */
 export function moveStep(host: Host, slot: BookableSlot): Step {
-  const { words, calls, booking } = host;
-  const reason = fieldOf(
-    { path: "/reschedulingReason", label: words.reason, type: "textarea", required: false },
-    words,
-  );
+  const { calls, booking } = host;
+  const reason = fieldOf({ path: "/reschedulingReason", label: words.reason, type: "textarea", required: false });
   const change = element(
     "dl.rows",
-    element("div", element("dt", words.before), element("dd", timeOf(host, booking ?? slot))),
-    element("div", element("dt", words.after), element("dd", timeOf(host, slot))),
+    element("div", element("dt", words.before), element("dd", timeOf(booking ?? slot))),
+    element("div", element("dt", words.after), element("dd", timeOf(slot))),
   );
   const send = async (): Promise<void> => {
     const body = { bookingUid: booking?.bookingUid, slot, reschedulingReason: reason.read() || null };
@@ -66,34 +65,33 @@ export function moveStep(host: Host, slot: BookableSlot): Step {
 }
 
 function stepWith(host: Host, title: string, form: HTMLElement): Step {
-  const { words } = host;
   const heading = element("h2", { tabindex: "-1" }, title);
   const back = element("button.text.back", { click: () => host.back() }, pageIcon("before"), words.change);
   return { heading, view: element("div.details", back, heading, form) };
 }
 
-function questionsOf({ words, draft }: Host, event: PublicEvent): Field[] {
+function questionsOf({ draft }: Host, event: PublicEvent): Field[] {
   const field = (question: FormQuestion): Field =>
-    fieldOf({ ...question, value: draft.get(question.path) ?? question.value }, words);
+    fieldOf({ ...question, value: draft.get(question.path) ?? question.value });
   return [
     field({ path: "/attendee/name", label: words.name, type: "text", required: true, autocomplete: "name" }),
     field({ path: "/attendee/email", label: words.email, type: "email", required: true, autocomplete: "email" }),
-    ...placeQuestion(event, words).map(field),
+    ...placeQuestion(event).map(field),
     ...event.bookingFields.map((one) => field({ ...one, path: `/answers/${one.id}` })),
   ];
 }
 
 /** The choice between several places; the service tells them apart by type. */
-function placeQuestion({ locations }: PublicEvent, words: Host["words"]): FormQuestion[] {
+function placeQuestion({ locations }: PublicEvent): FormQuestion[] {
   const places = locations.filter(({ type }, at) => locations.findIndex((one) => one.type === type) === at);
   if (places.length < 2) return [];
   const options = places.map(({ type }) => type);
-  const names = places.map((place) => placeName(place, words));
+  const names = places.map((place) => placeName(place));
   const label = words.location;
   return [{ path: "/location", label, type: "radio", required: true, options, names, value: options[0] }];
 }
 
-function bodyOf({ clock, visit }: Host, slot: BookableSlot, fields: Field[]): object {
+function bodyOf(slot: BookableSlot, fields: Field[]): object {
   const values = new Map(fields.map((field) => [field.path, field.read()]));
   const under = (start: string): [string, string][] =>
     [...values]
@@ -111,13 +109,13 @@ function bodyOf({ clock, visit }: Host, slot: BookableSlot, fields: Field[]): ob
       ...(source ? { source: source.slice(0, 200) } : {}),
       placement: visit.isEmbedded ? "embed" : "page",
     },
-    language: clock.locale,
+    language: locale,
   };
 }
 
 /** Sends a booking. The same entries get the same idempotency key, so that a repeat never books twice. */
 function sender(host: Host, body: () => object): () => Promise<void> {
-  const { calls, words } = host;
+  const { calls } = host;
   let sent = { text: "", key: "" };
   return async () => {
     const given = body();
@@ -135,7 +133,7 @@ function sender(host: Host, body: () => object): () => Promise<void> {
 function takenTo(host: Host): (error: unknown) => undefined {
   return (error) => {
     if (!(error instanceof Problem) || error.code !== "scheduling_slot_unavailable") throw error;
-    host.choose(host.words.taken);
+    host.choose(words.taken);
     return undefined;
   };
 }

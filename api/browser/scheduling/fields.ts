@@ -1,7 +1,7 @@
 import type { BookingField } from "../../../schemas/scheduling.ts";
 import { parseWebAddress } from "../agent/address.ts";
 import { element, randomId } from "../agent/element.ts";
-import type { PageWords } from "./words.ts";
+import { words } from "./visit.ts";
 
 /** One question of a form. */
 export interface Field {
@@ -30,11 +30,11 @@ export interface FormQuestion {
 }
 
 /** A field for any type of question. */
-export function fieldOf(question: FormQuestion, words: PageWords): Field {
+export function fieldOf(question: FormQuestion): Field {
   const { type, options = [] } = question;
-  if (type === "radio") return choiceField(question, options, words);
-  if (type === "boolean") return choiceField({ ...question, names: [words.yes, words.no] }, ["true", "false"], words);
-  return type === "checkbox" ? tickField(question, words) : inputField(question, words);
+  if (type === "radio") return choiceField(question, options);
+  if (type === "boolean") return choiceField({ ...question, names: [words.yes, words.no] }, ["true", "false"]);
+  return type === "checkbox" ? tickField(question) : inputField(question);
 }
 
 type ByType<T> = Partial<Record<BookingField["type"], T>>;
@@ -54,7 +54,7 @@ const checks: ByType<{ fits(value: string): boolean; text: "badEmail" | "badUrl"
   phone: { fits: (value) => /^\D*(\d\D*){5,20}$/.test(value), text: "badPhone" },
 };
 
-function inputField(question: FormQuestion, words: PageWords): Field {
+function inputField(question: FormQuestion): Field {
   const { type, autocomplete, value = "", options = [] } = question;
   const id = `field-${randomId()}`;
   const choices = ["", ...options].map((option) => element("option", { value: option }, option || words.choose));
@@ -65,11 +65,11 @@ function inputField(question: FormQuestion, words: PageWords): Field {
         ? element("textarea", { id, rows: "4", maxlength: "10000" })
         : element("input", { id, type: "text", maxlength: "1000", autocomplete, ...inputs[type] });
   input.value = value;
-  const label = element("label", { for: id }, ...labelOf(question, words));
-  return fieldWith({ question, words, label, controls: [input], box: input, read: () => readText(input.value, type) });
+  const label = element("label", { for: id }, ...labelOf(question));
+  return fieldWith({ question, label, controls: [input], box: input, read: () => readText(input.value, type) });
 }
 
-function choiceField(question: FormQuestion, options: readonly string[], words: PageWords): Field {
+function choiceField(question: FormQuestion, options: readonly string[]): Field {
   const name = `field-${randomId()}`;
   const inputs = options.map((value) =>
     element("input", { type: "radio", name, value, checked: value === question.value }),
@@ -77,20 +77,19 @@ function choiceField(question: FormQuestion, options: readonly string[], words: 
   const rows = inputs.map((input, at) =>
     element("label.choice", input, element("span", { dir: "auto" }, question.names?.[at] ?? options[at])),
   );
-  const label = element("legend", ...labelOf(question, words));
+  const label = element("legend", ...labelOf(question));
   const read = (): string => inputs.find(({ checked }) => checked)?.value ?? "";
-  return fieldWith({ question, words, label, controls: inputs, box: element("div.choices", ...rows), read });
+  return fieldWith({ question, label, controls: inputs, box: element("div.choices", ...rows), read });
 }
 
-function tickField(question: FormQuestion, words: PageWords): Field {
+function tickField(question: FormQuestion): Field {
   const input = element("input", { type: "checkbox", checked: question.value === "true" });
-  const box = element("label.choice", input, element("span", ...labelOf(question, words)));
-  return fieldWith({ question, words, controls: [input], box, read: () => (input.checked ? "true" : "") });
+  const box = element("label.choice", input, element("span", ...labelOf(question)));
+  return fieldWith({ question, controls: [input], box, read: () => (input.checked ? "true" : "") });
 }
 
 interface Parts {
   question: FormQuestion;
-  words: PageWords;
   label?: HTMLElement;
   controls: HTMLElement[];
   box: HTMLElement;
@@ -98,7 +97,7 @@ interface Parts {
 }
 
 /** A field around its controls, with an error message tied to them. */
-function fieldWith({ question, words, label, controls, box, read }: Parts): Field {
+function fieldWith({ question, label, controls, box, read }: Parts): Field {
   const fault = element("p.fault", { id: `fault-${randomId()}`, hidden: true });
   const isGroup = label?.tagName === "LEGEND";
   const node = element(isGroup ? "fieldset.field" : "div.field", label, box, fault);
@@ -112,11 +111,11 @@ function fieldWith({ question, words, label, controls, box, read }: Parts): Fiel
     if (question.required && !isGroup) control.setAttribute("aria-required", "true");
     control.addEventListener("input", () => mark());
   }
-  const check = (): string | undefined => faultOf(question, read(), words);
+  const check = (): string | undefined => faultOf(question, read());
   return { path: question.path, node, read, check, mark, focus: () => controls[0]?.focus() };
 }
 
-function labelOf({ label, required }: FormQuestion, words: PageWords): (HTMLElement | false)[] {
+function labelOf({ label, required }: FormQuestion): (HTMLElement | false)[] {
   return [element("span", { dir: "auto" }, label), !required && element("span.optional", ` ${words.optional}`)];
 }
 
@@ -126,7 +125,7 @@ function readText(text: string, type: string): string {
   return type === "number" && /^[+-]?\d+,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
 }
 
-function faultOf({ type, required }: FormQuestion, value: string, words: PageWords): string | undefined {
+function faultOf({ type, required }: FormQuestion, value: string): string | undefined {
   if (value === "") return !required ? undefined : type === "checkbox" ? words.mustAgree : words.missing;
   const check = checks[type];
   return check && !check.fits(value) ? words[check.text] : undefined;

@@ -3,6 +3,7 @@ import { Problem } from "./calls.ts";
 import type { Field } from "./fields.ts";
 import type { Host } from "./host.ts";
 import { sentenceOf } from "./problem.ts";
+import { words } from "./visit.ts";
 
 /** Content and actions of a form. */
 export interface Form {
@@ -20,7 +21,7 @@ export interface Form {
 
 /** A form that validates, submits once at a time, and ties errors to their fields. */
 export function openForm(host: Host, form: Form): HTMLFormElement {
-  const { words, say } = host;
+  const { say } = host;
   const alert = element("p.alert", { role: "alert", hidden: true });
   const button = element("button", { class: form.look ?? "primary" }, form.action);
   let isSending = false;
@@ -45,7 +46,7 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       const isMarked = markFields(form.fields(), (field) => (isRefused(field, error) ? words.wrong : undefined));
-      showAlert(isMarked ? words.checkEntries : sentenceOf(error, words));
+      showAlert(isMarked ? words.checkEntries : sentenceOf(error));
     } finally {
       setSending(false);
     }

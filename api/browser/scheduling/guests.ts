@@ -3,6 +3,7 @@ import { element } from "../agent/element.ts";
 import { type Field, fieldOf } from "./fields.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
+import { words } from "./visit.ts";
 
 /** Maximum number of guests of a booking (docs/reference.md, "Bookings"). */
 const MAX_GUESTS = 20;
@@ -14,7 +15,7 @@ export interface Guests {
 }
 
 /** No row at first, unless addresses were entered before. */
-export function guestList({ words, say }: Host, entered: string[]): Guests {
+export function guestList({ say }: Host, entered: string[]): Guests {
   const rows = element("div.guests");
   let fields: Field[] = [];
   const add = element("button.text", { type: "button" }, pageIcon("add"), words.addGuest);
@@ -22,7 +23,7 @@ export function guestList({ words, say }: Host, entered: string[]): Guests {
   const draw = (values: string[]): void => {
     fields = values.map((value, at) => {
       const label = fillPlaceholders(words.guest, { count: at + 1 });
-      return fieldOf({ path: `/guests/${at}`, label, type: "email", required: true, value }, words);
+      return fieldOf({ path: `/guests/${at}`, label, type: "email", required: true, value });
     });
     rows.replaceChildren(
       ...fields.map((field, at) =>

@@ -1,14 +1,8 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
 import type { BookableSlot, Calls } from "./calls.ts";
-import type { Clock } from "./times.ts";
-import type { PageData } from "./visit.ts";
-import type { PageWords } from "./words.ts";
 
 /** The shared state of the steps, and the navigation between them. */
 export interface Host {
-  visit: PageData;
-  words: PageWords;
-  clock: Clock;
   calls: Calls;
   /** Entered values by path, kept while the visitor chooses another time. */
   draft: Map<string, string>;

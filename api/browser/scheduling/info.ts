@@ -6,26 +6,25 @@ import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { type Icon, pageIcon } from "./icons.ts";
 import { linked } from "./links.ts";
-import { dateText, rangeText, zoneText } from "./times.ts";
-import type { PageWords } from "./words.ts";
+import { clock, dateText, locale, rangeText, zoneText } from "./times.ts";
+import { visit, words } from "./visit.ts";
 
 type Location = PublicEvent["locations"][number];
 
 /** Summary of the event: title and length; before booking also the place, the price and the chosen time. */
 export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: string; end: string }): HTMLElement {
-  const { visit, clock } = host;
   const { event, booking } = visit;
   const shown = event ?? { title: booking?.title ?? "", duration: booking?.durationMinutes ?? 0, description: "" };
   const former = isDeciding ? host.booking : null;
   const facts = [
-    former && fact("calendar", formerTime(host, former), "former"),
-    slot && fact("calendar", timeOf(host, slot), "chosen"),
-    fact("time", formatMinutes(shown.duration, clock.locale)),
-    ...(event && isDeciding ? eventFacts(host, event) : []),
+    former && fact("calendar", formerTime(former), "former"),
+    slot && fact("calendar", timeOf(slot), "chosen"),
+    fact("time", formatMinutes(shown.duration, locale)),
+    ...(event && isDeciding ? eventFacts(event) : []),
   ];
   return element(
     "div.info",
-    hostName(visit),
+    hostName(),
     element("h1", { dir: "auto" }, shown.title),
     element("ul.facts", ...facts.filter((one) => one !== null)),
     shown.description !== "" && element("p.description", { dir: "auto" }, ...linked(shown.description)),
@@ -33,36 +32,37 @@ export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: strin
 }
 
 /** The host: name, and logo if there is one. */
-function hostName({ host: { name, logoUrl } }: Host["visit"]): HTMLElement {
+function hostName(): HTMLElement {
+  const { name, logoUrl } = visit.host;
   const logo = logoUrl !== null && element("img.logo", { src: logoUrl, alt: "", decoding: "async" });
   return element("p.handle", logo, element("span", { dir: "auto" }, name));
 }
 
 /** The booking's present time while another is chosen. */
-function formerTime(host: Host, booking: Booking): HTMLElement {
-  return element("span", element("strong", host.words.before), timeOf(host, booking));
+function formerTime(booking: Booking): HTMLElement {
+  return element("span", element("strong", words.before), timeOf(booking));
 }
 
 /** `Monday, 5 October 2026`, and `09:30 – 10:00` with the zone below it. */
-export function timeOf({ clock }: Pick<Host, "clock">, slot: { start: string; end: string }): HTMLElement {
+export function timeOf(slot: { start: string; end: string }): HTMLElement {
   return element(
     "span.time",
-    element("span", dateText(slot.start, clock)),
-    element("span", rangeText(slot, clock)),
-    element("span.zone-name", zoneText(clock.zone, Date.parse(slot.start), clock.locale)),
+    element("span", dateText(slot.start)),
+    element("span", rangeText(slot)),
+    element("span.zone-name", zoneText(clock.zone, Date.parse(slot.start))),
   );
 }
 
 /** The display name of a place. A meeting link is only shown to the attendee. */
-export function placeName({ type, label }: Location, words: PageWords): string {
+export function placeName({ type, label }: Location): string {
   const isAddress = /^https?:/i.test(label);
   return label === "" || isAddress ? placeKind(type, words) : label;
 }
 
-function eventFacts({ words, clock }: Host, event: PublicEvent): HTMLElement[] {
-  const price = event.price && fillPlaceholders(words.paid, { price: formatMoney(event.price, clock.locale) });
+function eventFacts(event: PublicEvent): HTMLElement[] {
+  const price = event.price && fillPlaceholders(words.paid, { price: formatMoney(event.price, locale) });
   return [
-    ...event.locations.map((location) => fact("place", placeName(location, words))),
+    ...event.locations.map((location) => fact("place", placeName(location))),
     ...(price ? [fact("price", price)] : []),
     ...(event.confirmationRequired ? [fact("wait", words.needsConfirmation)] : []),
   ];
@@ -78,12 +78,11 @@ function fact(name: Icon, text: string | HTMLElement, look = ""): HTMLElement {
 }
 
 /** The attendee and the state of the booking, as rows of a name and a value. */
-export function bookingRows(host: Host, booking: Booking): HTMLElement {
-  const { words } = host;
+export function bookingRows(booking: Booking): HTMLElement {
   const rows: [string, string | HTMLElement | null | undefined][] = [
-    [words.when, timeOf(host, booking)],
-    [words.before, isMoved(booking) ? timeOf(host, booking.rescheduledFrom) : null],
-    [words.location, booking.location && placeName(booking.location, words)],
+    [words.when, timeOf(booking)],
+    [words.before, isMoved(booking) ? timeOf(booking.rescheduledFrom) : null],
+    [words.location, booking.location && placeName(booking.location)],
     [words.who, [booking.attendee.name, ...booking.guests.map(({ name, email }) => name || email)].join(", ")],
     [words.reason, booking.cancellationReason ?? booking.reschedulingReason],
   ];

@@ -1,12 +1,8 @@
 import { element } from "../agent/element.ts";
-import { addressOf, type PageData } from "./visit.ts";
-import type { PageWords } from "./words.ts";
+import { addressOf, visit, words } from "./visit.ts";
 
 /** The choice of the page's language, by the languages' own names. The page, or its booking, is loaded again in the chosen one. */
-export function languagePicker(
-  { words, visit }: { words: PageWords; visit: PageData },
-  bookingUid: string | undefined,
-): HTMLElement {
+export function languagePicker(bookingUid: string | undefined): HTMLElement {
   const select = element("select", { change: () => location.assign(addressOf(bookingUid, select.value)) });
   for (const code of visit.languages) select.append(element("option", { value: code, lang: code }, nameOf(code)));
   select.value = visit.language;

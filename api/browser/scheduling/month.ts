@@ -1,7 +1,7 @@
 import { fillPlaceholders } from "../../../core/platform/words.ts";
 import { element } from "../agent/element.ts";
 import { datesOf, dayText, firstWeekday, inMonth, plusDays, weekdayOf } from "./times.ts";
-import type { PageWords } from "./words.ts";
+import { words } from "./visit.ts";
 
 /** A month as the grid shows it. */
 export interface Month {
@@ -15,8 +15,6 @@ export interface Month {
   /** Free times by date. */
   days: Map<string, unknown[]> | undefined;
   isLoading: boolean;
-  locale: string;
-  words: PageWords;
   choose(date: string): void;
   /** The arrow keys move to a date, perhaps of another month. */
   go(date: string): void;
@@ -24,9 +22,9 @@ export interface Month {
 
 /** The days of a month as a grid with arrow key navigation (ARIA practices, date picker). */
 export function monthGrid(shown: Month, labelId: string): HTMLElement {
-  const { month, isLoading, locale } = shown;
+  const { month, isLoading } = shown;
   const first = `${month}-01`;
-  const gap = daysIntoWeek(first, locale);
+  const gap = daysIntoWeek(first);
   const rows = Math.ceil((gap + datesOf(month).length) / 7);
   const week = (row: number): string[] => Array.from({ length: 7 }, (_, at) => plusDays(first, row * 7 + at - gap));
   const weeks = Array.from({ length: rows }, (_, row) =>
@@ -36,7 +34,7 @@ export function monthGrid(shown: Month, labelId: string): HTMLElement {
   return element(
     isLoading ? "table.month.loading" : "table.month",
     { ...attributes, keydown: (event: KeyboardEvent) => onKey(event, shown) },
-    element("thead", element("tr", ...week(0).map((date) => weekday(date, locale)))),
+    element("thead", element("tr", ...week(0).map((date) => weekday(date)))),
     element("tbody", ...weeks),
   );
 }
@@ -47,14 +45,14 @@ export function dayButton(grid: ParentNode, date: string): HTMLButtonElement | n
 }
 
 /** How many free times there are. */
-export function countText(count: number, words: PageWords): string {
+export function countText(count: number): string {
   if (count === 0) return words.noTimes;
   return count === 1 ? words.oneTime : fillPlaceholders(words.manyTimes, { count });
 }
 
-function weekday(date: string, locale: string): HTMLElement {
-  const abbr = dayText(date, locale, { weekday: "long" });
-  return element("th", { scope: "col", abbr }, dayText(date, locale, { weekday: "short" }));
+function weekday(date: string): HTMLElement {
+  const abbr = dayText(date, { weekday: "long" });
+  return element("th", { scope: "col", abbr }, dayText(date, { weekday: "short" }));
 }
 
 function dayCell(date: string, shown: Month): HTMLElement {
@@ -73,23 +71,23 @@ function dayCell(date: string, shown: Month): HTMLElement {
   return element("td", selected, element("button", attributes, String(Number(date.slice(8)))));
 }
 
-function dayLabel(date: string, count: number, { locale, words, isLoading, today }: Month): string {
-  const day = dayText(date, locale, { dateStyle: "full" });
-  return [day, date === today && words.today, !isLoading && countText(count, words)].filter(Boolean).join(", ");
+function dayLabel(date: string, count: number, { isLoading, today }: Month): string {
+  const day = dayText(date, { dateStyle: "full" });
+  return [day, date === today && words.today, !isLoading && countText(count)].filter(Boolean).join(", ");
 }
 
-function onKey(event: KeyboardEvent, { locale, today, go }: Month): void {
+function onKey(event: KeyboardEvent, { today, go }: Month): void {
   const { date } = (event.target as HTMLElement).dataset;
-  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && dateByKey(event, date, locale);
+  const to = date && !event.altKey && !event.ctrlKey && !event.metaKey && dateByKey(event, date);
   if (!to) return;
   event.preventDefault();
   if (to.slice(0, 7) >= today.slice(0, 7)) go(to);
 }
 
 /** The date to which a key moves from a date (ARIA practices, date picker); undefined for other keys. */
-function dateByKey(event: KeyboardEvent, date: string, locale: string): string | undefined {
+function dateByKey(event: KeyboardEvent, date: string): string | undefined {
   const forward = getComputedStyle(event.target as HTMLElement).direction === "rtl" ? -1 : 1;
-  const weekStart = plusDays(date, -daysIntoWeek(date, locale));
+  const weekStart = plusDays(date, -daysIntoWeek(date));
   const months = event.shiftKey ? 12 : 1;
   const dates: Record<string, string> = {
     ArrowLeft: plusDays(date, -forward),
@@ -104,6 +102,6 @@ function dateByKey(event: KeyboardEvent, date: string, locale: string): string |
   return dates[event.key];
 }
 
-function daysIntoWeek(date: string, locale: string): number {
-  return (weekdayOf(date) - firstWeekday(locale) + 7) % 7;
+function daysIntoWeek(date: string): number {
+  return (weekdayOf(date) - firstWeekday() + 7) % 7;
 }

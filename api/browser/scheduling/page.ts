@@ -8,16 +8,13 @@ import type { Host } from "./host.ts";
 import { eventInfo } from "./info.ts";
 import { languagePicker } from "./language.ts";
 import { Picker } from "./picker.ts";
-import { ownClock } from "./times.ts";
-import { addressOf, type PageData } from "./visit.ts";
-import { localeOf } from "./words.ts";
+import { addressOf, visit } from "./visit.ts";
 
 /** Names of the steps in the browser's history, so that Back returns to the previous step. */
 type Name = "choose" | "details" | "booking" | "move" | "move-details";
 
 /** Makes the page interactive: shows the free times, or the booking in the URL. */
-export function startPage(visit: PageData, main: HTMLElement, region: HTMLElement): void {
-  const { words } = visit;
+export function startPage(main: HTMLElement, region: HTMLElement): void {
   document.body.append(region);
   if (visit.isEmbedded) {
     applyTheme();
@@ -27,9 +24,6 @@ export function startPage(visit: PageData, main: HTMLElement, region: HTMLElemen
   let slot: BookableSlot | undefined;
 
   const host: Host = {
-    visit,
-    words,
-    clock: ownClock(localeOf(visit.language, navigator.languages)),
     calls: openCalls(visit.handle, visit.eventSlug),
     draft: prefilled(),
     booking: null,
@@ -60,11 +54,10 @@ export function startPage(visit: PageData, main: HTMLElement, region: HTMLElemen
   const show = ({ view, heading }: Step, look: string, chosen?: BookableSlot): void => {
     const info = eventInfo(host, look !== "done", chosen);
     // A form would lose its entries when the page is loaded again.
-    const language =
-      look !== "entering" && languagePicker(host, (look === "done" ? current : host.booking)?.bookingUid);
+    const language = look !== "entering" && languagePicker((look === "done" ? current : host.booking)?.bookingUid);
     const stage = element("div.stage", view, language);
     main.replaceChildren(element("div", { class: `card ${look}` }, info, stage));
-    document.title = titleOf(heading.textContent, visit);
+    document.title = titleOf(heading.textContent);
     if (isStarted) heading.focus({ preventScroll: visit.isEmbedded });
     if (isStarted && !visit.isEmbedded) scrollTo(0, 0);
     isStarted = true;
@@ -116,7 +109,8 @@ function prefilled(): Map<string, string> {
 }
 
 /** The step, the event, and the host. */
-function titleOf(step: string | null, { event, booking, host }: PageData): string {
+function titleOf(step: string | null): string {
+  const { event, booking, host } = visit;
   return [step, event?.title ?? booking?.title, host.name].filter(Boolean).join(" · ");
 }
 

@@ -5,7 +5,8 @@ import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
 import { countText, dayButton, monthGrid } from "./month.ts";
 import { sentenceOf } from "./problem.ts";
-import { dayText, localDate, monthText, plusMonths, spanOf, timeText } from "./times.ts";
+import { clock, dayText, localDate, monthText, plusMonths, spanOf, timeText } from "./times.ts";
+import { visit, words } from "./visit.ts";
 import { zoneControls } from "./zones.ts";
 
 /** The free times of a month by date. */
@@ -44,7 +45,7 @@ export class Picker {
 
   constructor(host: Host, notice?: string) {
     this.host = host;
-    const { words, booking } = host;
+    const { booking } = host;
     this.entry = this.today();
     this.month = this.entry.slice(0, 7);
     this.heading = element("h2", { tabindex: "-1" }, booking ? words.chooseNew : words.chooseDay);
@@ -75,11 +76,11 @@ export class Picker {
   }
 
   private keyOf(month: string): string {
-    return `${this.host.clock.zone} ${month}`;
+    return `${clock.zone} ${month}`;
   }
 
   private today(): string {
-    return localDate(this.host.now(), this.host.clock.zone);
+    return localDate(this.host.now());
   }
 
   /** Reloads the times when the visitor returns. */
@@ -99,7 +100,6 @@ export class Picker {
 
   /** Shows the first of the next months that has free times, or why none is shown. */
   private async search(months: number): Promise<void> {
-    const { words } = this.host;
     for (let next = 1; next <= months; next++) {
       const month = plusMonths(this.month, next);
       if (!(await this.load(month))) return;
@@ -129,12 +129,11 @@ export class Picker {
   }
 
   private problemText(problem: Problem): string {
-    const { words } = this.host;
-    return problem.code === "event_type_not_found" ? words.gone : sentenceOf(problem, words);
+    return problem.code === "event_type_not_found" ? words.gone : sentenceOf(problem);
   }
 
   private async freeTimes(month: string): Promise<Days> {
-    const { calls, clock, booking, visit } = this.host;
+    const { calls, booking } = this.host;
     const asked = { ...spanOf(month), ...(booking ? { bookingUid: booking.bookingUid } : {}) };
     const { zone } = clock;
     const found = await calls.slots({ ...asked, timeZone: zone }).catch((error: Problem) => {
@@ -144,7 +143,7 @@ export class Picker {
     });
     const days: Days = new Map();
     for (const slot of found) {
-      const date = localDate(slot.start, zone);
+      const date = localDate(slot.start);
       if (!date.startsWith(month) || slot.start === booking?.start) continue;
       days.set(date, [...(days.get(date) ?? []), slot]);
     }
@@ -153,20 +152,19 @@ export class Picker {
 
   /** Renders the state. The focus stays on its day, time or button; if that is gone, it moves to what comes next. */
   private draw(): void {
-    const { month, days, grid, host } = this;
-    const { words, clock } = host;
+    const { month, days, grid } = this;
     if (document.activeElement !== document.body) this.held = document.activeElement;
     const isInGrid = grid.contains(this.held);
     const today = this.today();
     const chosen = days?.has(this.wanted) ? this.wanted : days?.keys().next().value;
     if (chosen && !isInGrid) this.entry = chosen;
     if (!this.entry.startsWith(month)) this.entry = today.startsWith(month) ? today : `${month}-01`;
-    this.title.textContent = monthText(month, clock.locale);
+    this.title.textContent = monthText(month);
     // Not `disabled`, which would drop the focus from the button that was just pressed.
     this.earlier.setAttribute("aria-disabled", String(month <= today.slice(0, 7)));
     const isLoading = !days && !this.problem;
     const { entry, choose, go } = this;
-    const shown = { month, today, chosen, entry, days, isLoading, locale: clock.locale, words, choose, go };
+    const shown = { month, today, chosen, entry, days, isLoading, choose, go };
     grid.replaceChildren(monthGrid(shown, this.title.id));
     this.status.replaceChildren(...this.statusParts());
     // While a month is loaded, the times of the last one stay.
@@ -180,7 +178,6 @@ export class Picker {
 
   /** What is below the month: nothing if it is loading or has free times. */
   private statusParts(): HTMLElement[] {
-    const { words, clock } = this.host;
     const button = (text: string, click: () => unknown): HTMLElement => element("button.quiet", { click }, text);
     if (this.problem) {
       const retry = button(words.tryAgain, () => this.show(this.month));
@@ -188,12 +185,12 @@ export class Picker {
     }
     if (this.days?.size !== 0) return [];
     if (this.progress) return [element("p", { role: "status", tabindex: "-1" }, this.progress)];
-    const text = fillPlaceholders(words.noneInMonth, { month: monthText(this.month, clock.locale) });
+    const text = fillPlaceholders(words.noneInMonth, { month: monthText(this.month) });
     return [element("p", { role: "status" }, text), button(words.lookFurther, this.lookFurther)];
   }
 
   private readonly lookFurther = (): void => {
-    this.progress = this.host.words.loading;
+    this.progress = words.loading;
     this.draw();
     void this.search(farthest);
   };
@@ -202,9 +199,9 @@ export class Picker {
     this.wanted = date;
     this.entry = date;
     this.draw();
-    const { words, clock, say } = this.host;
+    const { say } = this.host;
     const count = this.days?.get(date)?.length ?? 0;
-    say(`${dayText(date, clock.locale, { dateStyle: "full" })}: ${countText(count, words)}`);
+    say(`${dayText(date, { dateStyle: "full" })}: ${countText(count)}`);
     const isBelow = this.times.getBoundingClientRect().top > innerHeight * 0.8;
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (isBelow) this.times.scrollIntoView({ block: "nearest", behavior: isCalm ? "auto" : "smooth" });
@@ -220,15 +217,15 @@ export class Picker {
   };
 
   private drawTimes(chosen: string | undefined): void {
-    const { words, clock, enter } = this.host;
+    const { enter } = this.host;
     const slots = this.days?.get(chosen ?? "");
     if (!chosen || !slots) return void this.times.replaceChildren();
-    const title = dayText(chosen, clock.locale, { weekday: "short", day: "numeric", month: "short" });
+    const title = dayText(chosen, { weekday: "short", day: "numeric", month: "short" });
     const heading = element("h3", { id: `day-${randomId()}` }, title);
-    const texts = slots.map(({ start }) => timeText(start, clock));
+    const texts = slots.map(({ start }) => timeText(start));
     const items = slots.map((slot, at) => {
       const isTwice = texts.indexOf(texts[at]!) !== texts.lastIndexOf(texts[at]!);
-      const text = isTwice ? timeText(slot.start, clock, { timeZoneName: "short" }) : texts[at];
+      const text = isTwice ? timeText(slot.start, { timeZoneName: "short" }) : texts[at];
       return element("li", element("button.slot", { "data-key": slot.start, click: () => enter(slot) }, text));
     });
     this.times.setAttribute("aria-labelledby", heading.id);

@@ -1,8 +1,8 @@
 import type { Problem } from "./calls.ts";
-import type { PageWords } from "./words.ts";
+import { words } from "./visit.ts";
 
 /** The message for a failed call, in the visitor's language. */
-export function sentenceOf({ code, limit }: Problem, words: PageWords): string {
+export function sentenceOf({ code, limit }: Problem): string {
   const limits: Record<string, string> = {
     network: words.limitNetwork,
     attendee: words.limitAttendee,

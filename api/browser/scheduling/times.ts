@@ -1,73 +1,73 @@
-/** Zone, clock and language that the visitor reads times in. */
-export interface Clock {
-  locale: string;
-  zone: string;
-  isTwelveHours: boolean;
-}
+import { visit } from "./visit.ts";
 
-/** The preferences of the visitor's device. */
-export function ownClock(locale: string): Clock {
-  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-  const { hourCycle } = new Intl.DateTimeFormat(locale, { hour: "numeric" }).resolvedOptions();
-  return { locale, zone: timeZone || "UTC", isTwelveHours: hourCycle === "h12" || hourCycle === "h11" };
-}
+/** The zone of the visitor's device. */
+export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+/** The locale of dates and money: the visitor's region if its language is the page's, else the language alone. */
+export const locale = navigator.languages.find((one) => primary(one) === visit.language) ?? visit.language;
+const { hourCycle } = new Intl.DateTimeFormat(locale, { hour: "numeric" }).resolvedOptions();
+
+/** The zone and the hours that the visitor reads times in; at first those of the device. */
+export const clock = { zone: ownZone, isTwelveHours: hourCycle === "h12" || hourCycle === "h11" };
 
 const made = new Map<string, Intl.DateTimeFormat>();
 
-function formatter(locale: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
-  const name = locale + JSON.stringify(options);
-  const known = made.get(name) ?? new Intl.DateTimeFormat(locale, options);
+function formatter(options: Intl.DateTimeFormatOptions, language = locale): Intl.DateTimeFormat {
+  const name = language + JSON.stringify(options);
+  const known = made.get(name) ?? new Intl.DateTimeFormat(language, options);
   made.set(name, known);
   return known;
 }
 
+/** `de` of `de-CH`. */
+function primary(one: string): string | undefined {
+  return one.split("-")[0]?.toLowerCase();
+}
+
 /** The local date of an instant as `YYYY-MM-DD`. */
-export function localDate(instant: string | number, zone: string): string {
-  const options = { timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit" } as const;
-  return formatter("sv-SE", options).format(new Date(instant));
+export function localDate(instant: string | number): string {
+  const options = { timeZone: clock.zone, year: "numeric", month: "2-digit", day: "2-digit" } as const;
+  return formatter(options, "sv-SE").format(new Date(instant));
 }
 
 /** `9:30 AM` or `09:30`, with more options for a time that occurs twice when clocks change. */
-export function timeText(instant: string, clock: Clock, more: Intl.DateTimeFormatOptions = {}): string {
-  const options = { timeZone: clock.zone, ...more, ...hours(clock.isTwelveHours) };
-  return formatter(clock.locale, options).format(new Date(instant));
+export function timeText(instant: string, more: Intl.DateTimeFormatOptions = {}): string {
+  return formatter({ ...hours(), ...more }).format(new Date(instant));
 }
 
-function hours(isTwelveHours: boolean): Intl.DateTimeFormatOptions {
-  return isTwelveHours
-    ? { hour: "numeric", minute: "2-digit", hour12: true }
-    : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+function hours(): Intl.DateTimeFormatOptions {
+  const timeZone = clock.zone;
+  return clock.isTwelveHours
+    ? { timeZone, hour: "numeric", minute: "2-digit", hour12: true }
+    : { timeZone, hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 }
 
 /** `Monday, 5 October 2026` of an instant. */
-export function dateText(instant: string, { locale, zone }: Clock): string {
-  return formatter(locale, { timeZone: zone, dateStyle: "full" }).format(new Date(instant));
+export function dateText(instant: string): string {
+  return formatter({ timeZone: clock.zone, dateStyle: "full" }).format(new Date(instant));
 }
 
 /** `09:30 – 10:00` on the visitor's clock. */
-export function rangeText({ start, end }: { start: string; end: string }, clock: Clock): string {
-  const options = { timeZone: clock.zone, ...hours(clock.isTwelveHours) };
-  const isOneDay = localDate(start, clock.zone) === localDate(end, clock.zone);
-  if (!isOneDay) return `${timeText(start, clock)} – ${dateText(end, clock)}, ${timeText(end, clock)}`;
-  return formatter(clock.locale, options).formatRange(new Date(start), new Date(end));
+export function rangeText({ start, end }: { start: string; end: string }): string {
+  if (localDate(start) !== localDate(end)) return `${timeText(start)} – ${dateText(end)}, ${timeText(end)}`;
+  return formatter(hours()).formatRange(new Date(start), new Date(end));
 }
 
 /** `Berlin (GMT+2)` at an instant in ms. */
-export function zoneText(zone: string, at: number, locale: string): string {
-  const parts = formatter(locale, { timeZone: zone, timeZoneName: "shortOffset" }).formatToParts(at);
+export function zoneText(zone: string, at: number): string {
+  const parts = formatter({ timeZone: zone, timeZoneName: "shortOffset" }).formatToParts(at);
   const offset = parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
   const name = zone.split("/").slice(1).reverse().join(", ").replaceAll("_", " ") || zone;
   return name === offset ? name : `${name} (${offset})`;
 }
 
 /** A calendar date in words; `YYYY-MM-DD` has no zone. */
-export function dayText(date: string, locale: string, options: Intl.DateTimeFormatOptions): string {
-  return formatter(locale, { timeZone: "UTC", ...options }).format(noon(date));
+export function dayText(date: string, options: Intl.DateTimeFormatOptions): string {
+  return formatter({ timeZone: "UTC", ...options }).format(noon(date));
 }
 
 /** `October 2026` of `2026-10`. */
-export function monthText(month: string, locale: string): string {
-  return dayText(`${month}-01`, locale, { month: "long", year: "numeric" });
+export function monthText(month: string): string {
+  return dayText(`${month}-01`, { month: "long", year: "numeric" });
 }
 
 /** The date some days later. */
@@ -107,7 +107,7 @@ export function weekdayOf(date: string): number {
 }
 
 /** The first weekday of the locale, 0 for Sunday. */
-export function firstWeekday(locale: string): number {
+export function firstWeekday(): number {
   const known = new Intl.Locale(locale) as Intl.Locale & {
     getWeekInfo?: () => { firstDay: number };
     weekInfo?: { firstDay: number };

@@ -1,5 +1,5 @@
 import type { EventPage } from "../../../core/scheduling/face.ts";
-import type { PageWords } from "./words.ts";
+import type { Words } from "../../../schemas/languages.ts";
 
 /** The data that the service wrote into the page. */
 export interface PageData extends EventPage {
@@ -7,14 +7,14 @@ export interface PageData extends EventPage {
   language: string;
   /** The languages that the visitor can choose. */
   languages: string[];
-  words: PageWords;
+  /** `{…}` are placeholders. */
+  words: Words["bookingPage"];
 }
 
-/** Reads the data; undefined on any other page. */
-export function readVisit(): PageData | undefined {
-  const text = document.getElementById("scheduling-visit")?.textContent;
-  return text ? JSON.parse(text) : undefined;
-}
+/** The data of this page; empty on the page of a failure. */
+export const visit: PageData = JSON.parse(document.getElementById("scheduling-visit")?.textContent ?? "{}");
+/** The texts of this page. */
+export const { words } = visit;
 
 /** The URL of this page with or without a booking, in this or another language; it stays embedded if it is now. */
 export function addressOf(bookingUid?: string, language?: string): string {

@@ -1,14 +1,14 @@
 import { element, randomId } from "../agent/element.ts";
 import type { Host } from "./host.ts";
-import { zoneText } from "./times.ts";
+import { clock, zoneText } from "./times.ts";
+import { visit, words } from "./visit.ts";
 
 /** The choice of the zone and of the 12 or 24 hour clock. */
 export function zoneControls(host: Host, changed: () => void): HTMLElement {
-  return element("div.zones", zonePicker(host, changed), clockPicker(host, changed));
+  return element("div.zones", zonePicker(host, changed), clockPicker(changed));
 }
 
 function zonePicker(host: Host, changed: () => void): HTMLElement {
-  const { words, clock, visit } = host;
   const suggested = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
   const change = (): void => {
     clock.zone = select.value;
@@ -29,8 +29,8 @@ function ownZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 }
 
-function group(label: string, zones: string[], { now, clock }: Host): HTMLElement {
-  const options = zones.map((zone) => element("option", { value: zone }, zoneText(zone, now(), clock.locale)));
+function group(label: string, zones: string[], { now }: Host): HTMLElement {
+  const options = zones.map((zone) => element("option", { value: zone }, zoneText(zone, now())));
   return element("optgroup", { label }, ...options);
 }
 
@@ -43,7 +43,7 @@ function byRegion(zones: string[], others: string): Map<string, string[]> {
   return regions;
 }
 
-function clockPicker({ words, clock }: Host, changed: () => void): HTMLElement {
+function clockPicker(changed: () => void): HTMLElement {
   const name = `clock-${randomId()}`;
   const choice = (label: string, isTwelve: boolean): HTMLElement => {
     const input = element("input", {
