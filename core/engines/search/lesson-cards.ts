@@ -17,7 +17,9 @@ const MAX_LINE_LENGTH = 2000;
 const MAX_LIST_LENGTH = 20;
 /** Lines between the name and its object that contain only markup. */
 const MAX_LINES_BETWEEN = 3;
-const MARKS = /^["'`~>:=\s\w-]*$/;
+const MARKUP = /^["'`~>:=\s\w-]*(?=\{)/;
+/** What decides about the end of an object: its braces, and strings, which may contain others. */
+const PARTS = /"(?:[^"\\]+|\\.)*"?|[{}]/gs;
 
 /** The lesson cards of a text in order, each `lessonId` once. */
 export function lessonCards(text: string): LessonCard[] {
@@ -64,12 +66,11 @@ function blockAt(text: string, name: number): CardBlock {
   return { isClosed: true, start, end: end + after.trimEnd().length, ...(card ? { card } : {}) };
 }
 
+/** The place of the object that follows a name, with only markup between them; -1 if none does. */
 function objectAfter(text: string, from: number): number {
-  const open = text.indexOf("{", from);
-  const between = open < 0 ? "" : text.slice(from, Math.min(open, from + 400));
-  const isNear =
-    open >= 0 && open - from < 400 && MARKS.test(between) && between.split("\n").length - 1 <= MAX_LINES_BETWEEN;
-  return isNear ? open : -1;
+  const [between] = MARKUP.exec(text.slice(from, from + 400)) ?? [];
+  const isNear = between !== undefined && between.split("\n").length - 1 <= MAX_LINES_BETWEEN;
+  return isNear ? from + between.length : -1;
 }
 
 /** The start of the name's line, or of the brace and the fence before it. */
@@ -136,15 +137,10 @@ function lineEnd(text: string, from: number): number {
 
 /** The end of the JSON object that opens at `open`; -1 if it doesn't close. */
 function objectEnd(text: string, open: number): number {
-  const limit = Math.min(text.length, open + MAX_BLOCK_LENGTH);
   let depth = 0;
-  let isQuoted = false;
-  for (let at = open; at < limit; at++) {
-    const letter = text[at];
-    if (isQuoted && letter === "\\") at++;
-    else if (letter === '"') isQuoted = !isQuoted;
-    else if (!isQuoted && letter === "{") depth++;
-    else if (!isQuoted && letter === "}" && --depth === 0) return at + 1;
+  for (const { 0: part, index } of text.slice(open, open + MAX_BLOCK_LENGTH).matchAll(PARTS)) {
+    if (part === "{") depth++;
+    if (part === "}" && --depth === 0) return open + index + 1;
   }
   return -1;
 }
