@@ -5,8 +5,8 @@ import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (docs/reference.md, "Knowledge"). */
 const MAX_RESULTS = 50;
-/** Ms within which a question must be embedded; otherwise words alone decide. */
-const embedsWithin = 3000;
+/** A question that is not embedded by then is searched by its words alone. */
+const EMBED_TIMEOUT_MS = 3000;
 
 /** The best documents for a query, each with its best passage; a failing embedder degrades to words. */
 export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowledgeQuery>): Promise<QueryAnswer> {
@@ -46,7 +46,7 @@ export async function searchKnowledge(
 ): Promise<SearchResult> {
   if (model.embedder === undefined) return index.search(asked);
   const embedded = await model.embedder
-    .embed([asked.text], "query", AbortSignal.timeout(embedsWithin))
+    .embed([asked.text], "query", AbortSignal.timeout(EMBED_TIMEOUT_MS))
     .catch(() => undefined);
   const values = embedded?.[0];
   const found = await index.search({ ...asked, ...(values && { vector: { model: model.embedder.id, values } }) });
