@@ -8,7 +8,7 @@ import type { Step } from "./details.ts";
 import { fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
-import { type Icon, pageIcon } from "./icons.ts";
+import { pageIcon } from "./icons.ts";
 import { bookingRows } from "./info.ts";
 import { dateText, locale, timeText } from "./times.ts";
 import { addressOf, visit, words } from "./visit.ts";
@@ -16,16 +16,18 @@ import { addressOf, visit, words } from "./visit.ts";
 /** Ms between two polls of a booking that awaits its payment. */
 const paymentPause = 3000;
 
-/** A booking: its state, its details, and its actions. `title` names the change that has just happened. */
-export function bookedStep(host: Host, booking: Booking, title?: string): Step {
-  const statusText = tell(host, booking);
-  const heading = element("h2", { tabindex: "-1" }, title ?? statusText.title);
+/** The icon of each kind of state. */
+const seals = { good: "tick", waiting: "wait", ended: "close" } as const;
+
+/** A booking: its state, its details, and its actions. `change` names what has just happened to it. */
+export function bookedStep(host: Host, booking: Booking, change?: string): Step {
+  const [look, title, text] = stateOf(host, booking);
+  const heading = element("h2", { tabindex: "-1" }, change ?? title);
   const view = element(
-    "div",
-    { class: `booked ${statusText.look}` },
-    element("div.seal", pageIcon(statusText.icon)),
+    `div.booked.${look}`,
+    element("div.seal", pageIcon(seals[look])),
     heading,
-    element("p.muted", statusText.text),
+    element("p.muted", text),
     bookingRows(booking),
     booking.status === "ACCEPTED" && !isPast(host, booking) && calendarLinks(host, booking),
     actions(host, booking),
@@ -34,40 +36,20 @@ export function bookedStep(host: Host, booking: Booking, title?: string): Step {
   return { view, heading };
 }
 
-interface OutcomeView {
-  title: string;
-  text: string;
-  icon: Icon;
-  look: "good" | "waiting" | "ended";
-}
-
-function tell(host: Host, booking: Booking): OutcomeView {
+function stateOf(host: Host, booking: Booking): [look: keyof typeof seals, title: string, text: string] {
+  const { status, payment, cancelledBy, holdUntil, bookingUid } = booking;
   const { email } = booking.attendee;
-  const good = { icon: "tick", look: "good" } as const;
-  const waiting = { icon: "wait", look: "waiting" } as const;
-  const ended = { icon: "close", look: "ended" } as const;
-  if (booking.status === "CANCELLED")
-    return { title: words.cancelled, text: ending(booking, words.cancelledText), ...ended };
-  if (booking.status === "REJECTED") return { ...rejected(booking), ...ended };
-  if (isPast(host, booking)) return { title: words.over, text: "", ...ended };
-  if (booking.status === "PENDING")
-    return { title: words.requested, text: fillPlaceholders(words.requestedText, { email }), ...waiting };
-  const time = booking.holdUntil ? timeText(booking.holdUntil) : "";
-  if (booking.status === "PENDING_PAYMENT")
-    return { title: words.unpaid, text: fillPlaceholders(words.unpaidText, { time }), ...waiting };
-  const isNew = visit.booking?.bookingUid !== booking.bookingUid;
-  const text = isNew
-    ? fillPlaceholders(words.bookedText, { email })
-    : visit.event
-      ? words.acceptedText
-      : words.noLonger;
-  return { title: words.accepted, text, ...good };
-}
-
-function rejected(booking: Booking): { title: string; text: string } {
-  const isUnpaid = booking.payment !== null && booking.cancelledBy === "service";
-  if (isUnpaid) return { title: words.unpaidOver, text: ending(booking, words.unpaidOverText) };
-  return { title: words.declined, text: ending(booking, words.declinedText) };
+  const isUnpaid = payment !== null && cancelledBy === "service";
+  const time = holdUntil ? timeText(holdUntil) : "";
+  if (status === "CANCELLED") return ["ended", words.cancelled, ending(booking, words.cancelledText)];
+  if (status === "REJECTED" && isUnpaid) return ["ended", words.unpaidOver, ending(booking, words.unpaidOverText)];
+  if (status === "REJECTED") return ["ended", words.declined, ending(booking, words.declinedText)];
+  if (isPast(host, booking)) return ["ended", words.over, ""];
+  if (status === "PENDING") return ["waiting", words.requested, fillPlaceholders(words.requestedText, { email })];
+  if (status === "PENDING_PAYMENT") return ["waiting", words.unpaid, fillPlaceholders(words.unpaidText, { time })];
+  const isNew = visit.booking?.bookingUid !== bookingUid;
+  if (isNew) return ["good", words.accepted, fillPlaceholders(words.bookedText, { email })];
+  return ["good", words.accepted, visit.event ? words.acceptedText : words.noLonger];
 }
 
 /** How a booking ended, and whether it is refunded: always if its slot was lost. */

@@ -38,7 +38,7 @@ export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot):
     },
   });
   form.addEventListener("input", keep);
-  return stepWith(host, words.details, form);
+  return stepWith(words.details, form);
 }
 
 /** The form that moves a booking to another time. */
@@ -61,12 +61,12 @@ export function moveStep(host: Host, slot: BookableSlot): Step {
     action: words.moveConfirm,
     send,
   });
-  return stepWith(host, words.moveTitle, form);
+  return stepWith(words.moveTitle, form);
 }
 
-function stepWith(host: Host, title: string, form: HTMLElement): Step {
+function stepWith(title: string, form: HTMLElement): Step {
   const heading = element("h2", { tabindex: "-1" }, title);
-  const back = element("button.text.back", { click: () => host.back() }, pageIcon("before"), words.change);
+  const back = element("button.text.back", { click: () => history.back() }, pageIcon("before"), words.change);
   return { heading, view: element("div.details", back, heading, form) };
 }
 

@@ -22,5 +22,4 @@ export interface Host {
   finish(booking: Booking, title?: string): void;
   /** Opens the checkout of a booking. */
   pay(answer: BookingAnswer): void;
-  back(): void;
 }

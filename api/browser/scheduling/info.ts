@@ -2,7 +2,7 @@ import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
 import { placeKind } from "../../../core/platform/places.ts";
 import { fillPlaceholders } from "../../../core/platform/words.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
-import { element } from "../agent/element.ts";
+import { element, type Part } from "../agent/element.ts";
 import type { Host } from "./host.ts";
 import { type Icon, pageIcon } from "./icons.ts";
 import { linked } from "./links.ts";
@@ -26,7 +26,7 @@ export function eventInfo(host: Host, isDeciding: boolean, slot?: { start: strin
     "div.info",
     hostName(),
     element("h1", { dir: "auto" }, shown.title),
-    element("ul.facts", ...facts.filter((one) => one !== null)),
+    element("ul.facts", ...facts),
     shown.description !== "" && element("p.description", { dir: "auto" }, ...linked(shown.description)),
   );
 }
@@ -69,24 +69,20 @@ function eventFacts(event: PublicEvent): HTMLElement[] {
 }
 
 function fact(name: Icon, text: string | HTMLElement, look = ""): HTMLElement {
-  return element(
-    "li",
-    { class: look },
-    pageIcon(name),
-    typeof text === "string" ? element("span", { dir: "auto" }, text) : text,
-  );
+  const node = typeof text === "string" ? element("span", { dir: "auto" }, text) : text;
+  return element("li", { class: look }, pageIcon(name), node);
 }
 
 /** The attendee and the state of the booking, as rows of a name and a value. */
 export function bookingRows(booking: Booking): HTMLElement {
-  const rows: [string, string | HTMLElement | null | undefined][] = [
+  const rows: [string, Part][] = [
     [words.when, timeOf(booking)],
     [words.before, isMoved(booking) ? timeOf(booking.rescheduledFrom) : null],
     [words.location, booking.location && placeName(booking.location)],
     [words.who, [booking.attendee.name, ...booking.guests.map(({ name, email }) => name || email)].join(", ")],
     [words.reason, booking.cancellationReason ?? booking.reschedulingReason],
   ];
-  const shown = rows.filter((row): row is [string, string | HTMLElement] => Boolean(row[1]));
+  const shown = rows.filter(([, value]) => Boolean(value));
   return element(
     "dl.rows",
     ...shown.map(([name, value]) => element("div", element("dt", name), element("dd", { dir: "auto" }, value))),

@@ -46,7 +46,6 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
     },
     finish: (booking, title) => showBooking(booking, title),
     pay: (answer) => pay(answer),
-    back: () => history.back(),
   };
   /** The booking that was loaded last. */
   let current = visit.booking;
