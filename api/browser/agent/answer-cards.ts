@@ -25,11 +25,8 @@ function evidenceCard(source: EvidenceCard, number: number, leave: () => void): 
   const name = element("span.source-title", { dir: "auto" }, title, href && !isOwn && widgetIcon("link"));
   const kindName = isOwn ? words.here : sourceType === "page" ? words.page : words.document;
   const kind = element("span.kind", kindName);
-  const about = element(
-    "span.source-text",
-    element("span", name, kind),
-    element("span.snippet", { dir: "auto" }, snippet),
-  );
+  const text = element("span.snippet", { dir: "auto" }, snippet);
+  const about = element("span.source-text", element("span", name, kind), text);
   card.append(element("span.number", { "aria-hidden": "true" }, String(number)), about);
   return card;
 }
@@ -48,10 +45,8 @@ function passageLink(source: EvidenceCard, href: string, leave: () => void): HTM
 export function actionLinks(cards: CtaCard[]): HTMLElement {
   const links = cards.map(({ label, href }) => {
     const address = parseWebAddress(href);
-    return (
-      address &&
-      link(address, { part: "cta", class: "action" }, element("span", { dir: "auto" }, label), widgetIcon("link"))
-    );
+    const text = element("span", { dir: "auto" }, label);
+    return address && link(address, { part: "cta", class: "action" }, text, widgetIcon("link"));
   });
   return element("div.actions", ...links);
 }

@@ -20,33 +20,23 @@ export interface LeadHost {
 export function leadCard(section: LeadSection, host: LeadHost, { followUps }: Answer): HTMLElement {
   const { collapsedTitle, collapsedBody, dynamicView } = section;
   const content = element("div.lead-content", { id: `lead-${randomId()}`, hidden: true });
-  const invitation = element(
-    "span",
-    element("strong", { dir: "auto" }, collapsedTitle),
-    element("span", { dir: "auto" }, collapsedBody),
-  );
-  const closed = { "aria-expanded": "false", "aria-controls": content.id };
-  const toggle = element(
-    "button.lead-toggle",
-    { type: "button", part: "lead-toggle", ...closed },
-    invitation,
-    widgetIcon("open"),
-  );
-  const about = { role: "group", "aria-label": collapsedTitle, "data-accent": dynamicView.visualAccent };
-  const card = element("div.lead", { part: "lead-card", ...about }, toggle, content);
-  const fill = (): void => {
-    const way = element("div.lead-way", ...drawView(section, followUps, host));
-    content.append(
-      drawForm(section, host, () => way.remove()),
-      way,
-    );
-  };
-  toggle.addEventListener("click", () => {
+  const [title, body] = [collapsedTitle, collapsedBody];
+  const text = element("span", element("strong", { dir: "auto" }, title), element("span", { dir: "auto" }, body));
+  const turn = (): void => {
     if (!content.firstChild) fill();
     content.hidden = !content.hidden;
     toggle.setAttribute("aria-expanded", String(!content.hidden));
     if (!content.hidden) host.reveal(card);
-  });
+  };
+  const closed = { part: "lead-toggle", "aria-expanded": "false", "aria-controls": content.id };
+  const toggle = element("button.lead-toggle", { ...closed, click: turn }, text, widgetIcon("open"));
+  const about = { role: "group", "aria-label": collapsedTitle, "data-accent": dynamicView.visualAccent };
+  const card = element("div.lead", { part: "lead-card", ...about }, toggle, content);
+  const fill = (): void => {
+    const way = element("div.lead-way", ...drawView(section, followUps, host));
+    const form = drawForm(section, host, () => way.remove());
+    content.append(form, way);
+  };
   return card;
 }
 

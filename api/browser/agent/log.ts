@@ -26,11 +26,12 @@ export function drawLog(welcome: HTMLElement): TurnLog {
     { part: "log", role: "log", "aria-live": "off", "aria-label": words.conversation, tabindex: "0" },
     welcome,
   );
-  const latest = element(
-    "button.latest",
-    { type: "button", "aria-label": words.latest, hidden: true },
-    widgetIcon("open"),
-  );
+  const toLatest = (): void => {
+    log.scrollTop = log.scrollHeight;
+    focusLog();
+  };
+  const attributes = { "aria-label": words.latest, hidden: true, click: toLatest };
+  const latest = element("button.latest", attributes, widgetIcon("open"));
   const showLatest = (): void => {
     latest.hidden = log.scrollHeight - log.scrollTop - log.clientHeight < nearEndPx;
   };
@@ -46,10 +47,6 @@ export function drawLog(welcome: HTMLElement): TurnLog {
   log.addEventListener("scroll", () => {
     if (Math.abs(log.scrollTop - scrolledTo) > 2) isFollowing = false;
     showLatest();
-  });
-  latest.addEventListener("click", () => {
-    log.scrollTop = log.scrollHeight;
-    focusLog();
   });
   return {
     node: element("div.middle", log, latest),

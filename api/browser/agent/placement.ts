@@ -14,7 +14,7 @@ export function placeWidget(config: Config, host: HTMLElement, root: ShadowRoot)
   const [found, ...others] = document.querySelectorAll<HTMLElement>(mount);
   if (found) {
     for (const other of others) other.hidden = true;
-    root.append(element("section.panel.inline", { ...panelPart }, ...drawPanel(config).nodes));
+    root.append(element("section.panel.inline", panelPart, ...drawPanel(config).nodes));
     return void found.replaceChildren(host);
   }
   host.setAttribute("role", "region");
