@@ -5,6 +5,7 @@ const clockTime = s.string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
 const endTime = s.string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
 const date = s.string({ format: "date" });
 const stamps = s.ignored("version", "createdAt", "updatedAt");
+const written = { version: s.integer(1), createdAt: s.instant, updatedAt: s.instant };
 
 export const weeklyRow = s.object({ day: s.integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
@@ -46,9 +47,7 @@ export const schedule = s.object({
   timeZone: s.timeZone,
   weeklyAvailability: s.array(weeklyRow),
   overrides: s.array(overrideRow),
-  version: s.integer(1),
-  createdAt: s.instant,
-  updatedAt: s.instant,
+  ...written,
 });
 /** A schedule as it is stored. */
 export type StoredSchedule = Omit<s.Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
@@ -361,9 +360,7 @@ export const booking = s.object({
   reschedulingReason: s.nullable(s.string()),
   rescheduledFrom: s.nullable(s.object({ start: s.instant, end: s.instant })),
   confirmedAt: s.nullable(s.instant),
-  version: s.integer(1),
-  createdAt: s.instant,
-  updatedAt: s.instant,
+  ...written,
 });
 export type Booking = s.Infer<typeof booking>;
 
