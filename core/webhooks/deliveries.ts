@@ -137,7 +137,7 @@ async function queueDeliveries(
   return deliveries;
 }
 
-/** Due at once, in the order of the events' creation: real ms with a fraction, never later than now. */
+/** Due at once, in the order of the events' creation: real ms, never later than now. Redis orders the deliveries of a ms by their ids. */
 function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
   return Math.min(now, (asked ? undefined : madeAt(eventId)) ?? now);
 }

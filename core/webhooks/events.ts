@@ -51,8 +51,8 @@ function stampedId(id: Runtime["id"]): string {
   return id(`evt_${newestStamp.toString(36).padStart(STAMP_LETTERS, "0")}`);
 }
 
-/** Creation time of an event in real ms with a fraction; undefined for older ids. */
+/** Creation time of an event in real ms; undefined for older ids. Within a ms, the ids themselves are in the order of creation. */
 export function madeAt(eventId: string): number | undefined {
   const [, stamp] = STAMPED_ID.exec(eventId) ?? [];
-  return stamp === undefined ? undefined : Number.parseInt(stamp, 36) / 1000;
+  return stamp === undefined ? undefined : Math.floor(Number.parseInt(stamp, 36) / 1000);
 }
