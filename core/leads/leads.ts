@@ -59,12 +59,16 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   const all = [...new Set([input.leadId, ...(await redis.smembers(person))])];
   const records = await readRecords<StoredLead>(redis, all, (id) => keys.lead(input.handle, id));
   // The mails come first: if this fails half way, the lead is still there and can be erased again.
-  await withdrawNotices(runtime, input.handle, all);
+  const digests = await withdrawNotices(runtime, input.handle, all);
   const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
     handle: input.handle,
     address: addressDigest(lead.email),
   });
-  await queues.commit(input.handle, [erasing], (transaction) => {
+  const mailing = digests.map(({ round }) =>
+    job("leads.digest", `lead-digest-${input.handle}-${round}-${input.leadId}`, { handle: input.handle, round }),
+  );
+  await queues.commit(input.handle, [erasing, ...mailing], (transaction) => {
+    for (const { onceKeys } of digests) transaction.del(...onceKeys);
     for (const one of records)
       transaction
         .del(

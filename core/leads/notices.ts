@@ -3,7 +3,7 @@ import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts"
 import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { cancelMessage, sendForHandle } from "../email/face.ts";
+import { cancelMessage, readMessage, sendForHandle } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
@@ -52,35 +52,41 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
     await tellOwners(runtime, handle, { key: digestKey(round), content: layOut(digestOf(about, leads, others)) });
 }
 
-/** Cancels unsent mails about erased leads: their content would outlive the person's data. A digest is sent again without them. */
-export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<void> {
+/** A digest whose unsent mails were cancelled, and their once-only keys. */
+interface WithdrawnDigest {
+  round: string;
+  onceKeys: string[];
+}
+
+/**
+ * Cancels unsent mails about erased leads: their content would outlive the person's data. Returns the cancelled digests. The step that
+ * erases the leads must delete their once-only keys and enqueue their jobs, so that they are mailed without these leads.
+ */
+export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<WithdrawnDigest[]> {
+  const rounds = new Set<string>();
   for (const leadId of leadIds) {
     const notice = (await runtime.redis.hget(keys.lead(handle, leadId), "notice")) ?? "mail";
     if (notice === "mail") await withdraw(runtime, handle, leadId);
-    else await leaveDigest(runtime, { handle, leadId, round: notice });
+    else rounds.add(notice);
   }
+  const digests: WithdrawnDigest[] = [];
+  for (const round of rounds) {
+    for (const leadId of leadIds) await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
+    const onceKeys = await withdraw(runtime, handle, digestKey(round));
+    if (onceKeys.length > 0) digests.push({ round, onceKeys });
+  }
+  return digests;
 }
 
-async function leaveDigest(
-  runtime: Runtime,
-  { handle, leadId, round }: JobData<"leads.digest"> & { leadId: string },
-): Promise<void> {
-  await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
-  if (await withdraw(runtime, handle, digestKey(round)))
-    await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}-${leadId}`, { handle, round }));
-}
-
-/** Cancels the unsent mails about a subject, so that it may be mailed again; true if there was one. */
-async function withdraw(runtime: Runtime, handle: string, about: string): Promise<boolean> {
-  let isWithdrawn = false;
+/** Cancels the unsent mails about a subject, and returns the once-only keys of the cancelled ones. */
+async function withdraw(runtime: Runtime, handle: string, about: string): Promise<string[]> {
+  const cancelled: string[] = [];
   for (const owner of await ownerAddresses(runtime.redis, handle)) {
     const once = keys.emailOnce(handle, keyDigest(noticeKey(about, owner)));
     const messageId = await runtime.redis.get(once);
-    if (messageId === null || !(await isCancelled(runtime, handle, messageId))) continue;
-    await runtime.redis.del(once);
-    isWithdrawn = true;
+    if (messageId !== null && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
   }
-  return isWithdrawn;
+  return cancelled;
 }
 
 /** Cancels a mail; false if it was already sent, or if the service itself sent it, which stores nothing. */
@@ -90,7 +96,9 @@ async function isCancelled(runtime: Runtime, handle: string, messageId: string):
     return true;
   } catch (error) {
     if (!(error instanceof Fail) || !/^message_not_/.test(error.code)) throw error;
-    return false;
+    // An earlier attempt at the erasure may have cancelled it.
+    if (error.code === "message_not_found") return false;
+    return (await readMessage(runtime, { handle, messageId })).message.status === "CANCELLED";
   }
 }
 
