@@ -38,7 +38,7 @@ export class Threads {
     if (this.#running === this.#most) await this.#waitFor(asker);
     else this.#running += 1;
     try {
-      const thread = this.#idle.pop() ?? (await startThread(this.#file));
+      const thread = this.#idle.pop() ?? (await this.#start());
       thread.postMessage(message);
       const answer = await answerOf<A>(thread, timeoutMs);
       if (answer !== undefined) this.#idle.push(thread);
@@ -47,6 +47,21 @@ export class Threads {
       this.#rest.refresh();
       this.#next();
     }
+  }
+
+  /** Loading the thread's code doesn't count towards the timeout of its first message. */
+  async #start(): Promise<Worker> {
+    const thread = new Worker(this.#file, { resourceLimits });
+    thread.unref();
+    // A thread may fail while nobody waits for its answer; an error without a listener would end the process.
+    thread.on("error", () => this.#forget(thread)).on("exit", () => this.#forget(thread));
+    if ((await answerOf(thread, START_TIMEOUT_MS)) === undefined) throw new Error("A thread did not start.");
+    return thread;
+  }
+
+  #forget(thread: Worker): void {
+    const at = this.#idle.indexOf(thread);
+    if (at >= 0) this.#idle.splice(at, 1);
   }
 
   #waitFor(asker: string): Promise<void> {
@@ -67,14 +82,6 @@ export class Threads {
   #endIdle(): void {
     for (const thread of this.#idle.splice(0)) void thread.terminate();
   }
-}
-
-/** Loading the thread's code doesn't count towards the timeout of its first message. */
-async function startThread(file: URL): Promise<Worker> {
-  const thread = new Worker(file, { resourceLimits });
-  thread.unref();
-  if ((await answerOf(thread, START_TIMEOUT_MS)) === undefined) throw new Error("A thread did not start.");
-  return thread;
 }
 
 /** The next answer of a thread, which is ended if it posts none in time or fails. */
