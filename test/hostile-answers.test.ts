@@ -7,12 +7,14 @@ import { gzipSync } from "node:zlib";
 import t, { type Test as TapTest } from "tap";
 import { Sessions } from "../core/account/sessions.ts";
 import { accessToken } from "../core/engines/calendars/access-tokens.ts";
+import { calendarObject } from "../core/engines/calendars/calendar-file.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
 import { readReport } from "../core/engines/mail/reports.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { AnswerRefused } from "../core/platform/exchange.ts";
 import { parseJson } from "../core/platform/json.ts";
 import { Outbound } from "../core/platform/outbound.ts";
+import { Threads } from "../core/platform/threads.ts";
 import { startService } from "../fixtures/service.ts";
 
 const MEGABYTE = 1_048_576;
@@ -163,3 +165,40 @@ t.test("a name server that sends without an end over TCP is given up", async (t)
   const ask = await openDns({ DNS_SERVERS: [`127.0.0.1:${(server.address() as AddressInfo).port}`] });
   t.match(await ask("TXT", "far.example"), { kind: "unknown" });
 });
+
+t.test(
+  "an object that is malformed, too long or deeply nested is replaced by its event, whatever a server answers",
+  async (t) => {
+    const event = {
+      ...{ uid: "b1@service.test", bookingUid: "b1", sequence: 1, title: "Talk", description: "", location: null },
+      ...{ start: "2026-10-07T11:00:00Z", end: "2026-10-07T11:30:00Z", updatedAt: "2026-10-01T09:00:00Z" },
+      ...{ timeZone: "UTC", meeting: false },
+    } as unknown as Parameters<typeof calendarObject>[0];
+    const objectOf = (inner: string) =>
+      `BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:b1\r\n${inner}END:VEVENT\r\nEND:VCALENDAR\r\n`;
+    const plain = calendarObject(event);
+    t.equal(calendarObject(event, "no calendar"), plain);
+    t.equal(calendarObject(event, objectOf(`COLOR:red\r\nX-LONG:${"a".repeat(70_000)}\r\n`)), plain);
+    const nested = `${"BEGIN:X\r\n".repeat(3000)}${"END:X\r\n".repeat(3000)}`;
+    t.equal(calendarObject(event, objectOf(nested)), plain);
+    t.match(calendarObject(event, objectOf("COLOR:red\r\n")), "COLOR:red");
+  },
+);
+
+t.test(
+  "a thread that fails while nobody waits for it ends no process, and the next message gets another one",
+  async (t) => {
+    const code = `
+    import { parentPort } from "node:worker_threads";
+    parentPort.on("message", () => {
+      parentPort.postMessage("answer");
+      setTimeout(() => { throw new Error("late"); }, 20);
+    });
+    parentPort.postMessage("ready");`;
+    const threads = new Threads(new URL(`data:text/javascript,${encodeURIComponent(code)}`), 1);
+    const question = { asker: "a", message: "hello", timeoutMs: 5_000 };
+    t.equal(await threads.ask(question), "answer");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    t.equal(await threads.ask(question), "answer");
+  },
+);

@@ -61,14 +61,26 @@ export function calendarFile(booking: Booking, organizer: Organizer, notes: File
 
 /**
  * An event as a calendar object (RFC 4791, section 4.1), without a method. It deliberately has no organizer and no attendees, since many
- * servers would mail them (RFC 6638); the description names them. What the owner added to its last state (alarms, categories) stays.
+ * servers would mail them (RFC 6638); the description names them. The owner's additions to its last state, such as alarms, stay.
  */
 export function calendarObject(event: CalendarEvent, last?: string): string {
   const [, own] = component(event, "CONFIRMED");
-  const [existing] = last === undefined ? [] : componentsOf(parseObject(last), "vevent");
-  const [, properties = [], alarms = []] = existing ?? [];
+  const [, properties = [], components = []] = eventIn(last) ?? [];
   const added = properties.filter(([name]) => !OWN_PROPERTIES.includes(name));
+  const alarms = components.filter(([name]) => name === "valarm").map(([name, its]): Component => [name, its, []]);
   return calendarText([], [...zonesOf(event), ["vevent", [...own, ...added], alarms]]);
+}
+
+/** Longest object of a server that is parsed on the event loop, in characters. */
+const MAX_PARSED_LENGTH = 65_536;
+
+/** The event of a server's object; undefined for one that is too long or malformed, which is replaced whole. */
+function eventIn(object = ""): Component | undefined {
+  try {
+    return object.length > MAX_PARSED_LENGTH ? undefined : componentsOf(parseObject(object), "vevent")[0];
+  } catch {
+    return undefined;
+  }
 }
 
 /** Many events as one calendar feed, with times in UTC. Tentative events await a confirmation. */
