@@ -72,6 +72,8 @@ export async function adoptMessages(
   for (const ids of chunksOf(await redis.zrange(keys.messages(handle), 0, "-1"), MESSAGE_BATCH))
     for (const message of await findMessages(redis, handle, ids)) {
       const expiresAt = await redis.pexpiretime(keys.message(handle, message.messageId));
+      // It has expired meanwhile.
+      if (expiresAt < 0) continue;
       await redis.set(keys.messageOwner(message.messageId), handle, "PXAT", expiresAt);
       cancelledMails += await cancelDeliveries(store, message, ["QUEUED", "DEFERRED", "SENDING"]);
     }

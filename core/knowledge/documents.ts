@@ -144,7 +144,7 @@ function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[]
   return chunk({ title, content, contentType });
 }
 
-/** What a step writes of a document: always its chunks, and the document itself if its hash is given. */
+/** A write of a document's chunks, and of the document itself if its hash is given. */
 interface Writing {
   stored: StoredDocument;
   /** The revision that must be stored by now. */

@@ -176,7 +176,7 @@ export class Picker {
     (isInGrid ? day : (same ?? next))?.focus();
   }
 
-  /** What is below the month: nothing if it is loading or has free times. */
+  /** The notice below the month: none while it is loading or if it has free times. */
   private statusParts(): HTMLElement[] {
     const button = (text: string, click: () => unknown): HTMLElement => element("button.quiet", { click }, text);
     if (this.problem) {

@@ -27,7 +27,7 @@ export async function* expandApart(objects: string[], expansion: Expansion, aske
   }
 }
 
-/** What the thread is asked: one object, and how to expand it. */
+/** A message to the thread: one object, and how to expand it. */
 export type ThreadMessage = [object: string, expansion: Expansion];
 
 const TOO_LONG = "Its events take too long to read.";
