@@ -4,7 +4,7 @@ import t from "tap";
 import { EventSource } from "undici";
 import type { Queues } from "../core/store/outbox.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
-import { eventually, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
+import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
 
 const content = `<main><h1>Harbour Bikes</h1>
 <p>We rent city bikes and cargo bikes by the day.</p>
@@ -330,7 +330,8 @@ t.test("an EventSource that has read a finished answer gets 204", async (t) => {
 });
 
 t.test("an answer whose process died before it enqueued the job is found by its chat, and given once", async (t) => {
-  const { url, runtime } = await furnished(t);
+  const { url, runtime } = await furnished(t, { workers: ["generation"] });
+  await published(runtime, "acme");
   const queues = runtime.queues as Queues;
   const { later } = queues;
   const died = new Promise<void>((resolve) => {

@@ -4,7 +4,7 @@ import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/n
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
-import { eventually, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
+import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
 
 const route = "/v2/public/handles/acme/leads";
 const owner = "user_acme@example.com";
@@ -197,6 +197,7 @@ t.test("a code speaks the language of the page, else that of the browser, else t
 t.test("a lead is mailed even if its process ended right after the request", async (t) => {
   const { service, inbox } = await open(t, { workers: [] });
   await makeSending(service);
+  await published(service.runtime, "acme");
   const { queues } = service.runtime;
   const publish = queues.publish.bind(queues);
   queues.publish = async () => 0;
