@@ -14,7 +14,7 @@ import {
 } from "../fixtures/browser.ts";
 import { DesktopClient } from "../fixtures/desktop-client.ts";
 import { Inbox } from "../fixtures/inbox.ts";
-import { freePort } from "../fixtures/redis.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const device = "Rechtsschutzversicherungsrechner (Linux)";

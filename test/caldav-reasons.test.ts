@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test } from "tap";
-import { freePort } from "../fixtures/redis.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { startService } from "../fixtures/service.ts";
 
 /** A server on loopback that answers everything in one way; its address. */

@@ -1,7 +1,8 @@
 import t from "tap";
 import { fastClock, startCampaign } from "../fixtures/campaigns.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
-import { freePort, startRedis } from "../fixtures/redis.ts";
+import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 
 const people = Array.from({ length: 40 }, (_, at) => `person${at}@example.com`);

@@ -8,7 +8,8 @@ import { Client as OldClient } from "@modelcontextprotocol/sdk/client";
 // @ts-types="../node_modules/@modelcontextprotocol/sdk/dist/esm/client/streamableHttp.d.ts"
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import t, { type Test } from "tap";
-import { freePort, keyNames } from "../fixtures/redis.ts";
+import { freePort } from "../fixtures/ports.ts";
+import { keyNames } from "../fixtures/redis.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 
 const endpoint = "/mcp/acme/mcp";

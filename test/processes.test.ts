@@ -6,8 +6,9 @@ import { pino } from "pino";
 import t, { type Test as TapTest } from "tap";
 import { openRuntime } from "../core/open.ts";
 import { readEnv } from "../core/platform/env.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { spawnProgram, spawnService } from "../fixtures/processes.ts";
-import { freePort, startRedis } from "../fixtures/redis.ts";
+import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 
 const document = { title: "Prices", content: "The small plan costs 12 EUR.", containerTags: ["public-page-agent"] };

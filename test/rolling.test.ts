@@ -1,7 +1,8 @@
 import t from "tap";
 import { startBalancer } from "../fixtures/balancer.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { type Running, spawnProgram } from "../fixtures/processes.ts";
-import { freePort, startRedis } from "../fixtures/redis.ts";
+import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 
 t.setTimeout(250_000);

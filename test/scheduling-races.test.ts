@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { keys } from "../core/store/keys.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
-import { freePort } from "../fixtures/redis.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import type { Booking } from "../schemas/scheduling.ts";
 

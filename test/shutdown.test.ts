@@ -3,8 +3,8 @@ import { createHandle } from "../core/account/handles.ts";
 import { createPage } from "../core/pages/pages.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { type Group, spawnGroup, spawnProgram } from "../fixtures/processes.ts";
-import { freePort } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 

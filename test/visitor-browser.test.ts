@@ -11,8 +11,8 @@ import {
   withoutBrowser,
 } from "../fixtures/browser.ts";
 import { Inbox } from "../fixtures/inbox.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { startStripe } from "../fixtures/providers/stripe.ts";
-import { freePort } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const title = "Rechtsschutzversicherungsberatung für Kraftfahrzeughalterinnen";

@@ -1,8 +1,9 @@
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
 import { eventJob } from "../core/webhooks/events.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
-import { freePort, startRedis } from "../fixtures/redis.ts";
+import { startRedis } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 import type { WebhookEventType } from "../schemas/webhooks.ts";

@@ -5,7 +5,8 @@ import { openRuntime } from "../../core/open.ts";
 import { createPage } from "../../core/pages/pages.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import { type ModelServer, type OddDelta, startModelServer } from "../../fixtures/model-server.ts";
-import { freePort, startRedis } from "../../fixtures/redis.ts";
+import { freePort } from "../../fixtures/ports.ts";
+import { startRedis } from "../../fixtures/redis.ts";
 import { type BenchRow, quantile } from "./figures.ts";
 import { endProcess, program } from "./programs.ts";
 

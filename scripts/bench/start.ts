@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { freePort, startRedis } from "../../fixtures/redis.ts";
+import { freePort } from "../../fixtures/ports.ts";
+import { startRedis } from "../../fixtures/redis.ts";
 import { type BenchRow, quantile } from "./figures.ts";
 import { endProcess, program } from "./programs.ts";
 
