@@ -1,9 +1,10 @@
 import t from "tap";
 import { sendJob } from "../core/campaigns/delayed-sends.ts";
-import { fireRules } from "../core/campaigns/rule-sends.ts";
+import { fireRules, sendRule } from "../core/campaigns/rule-sends.ts";
 import { addressDigest } from "../core/platform/address.ts";
 import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign } from "../fixtures/campaigns.ts";
+import { eraseAfter } from "../fixtures/leads.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -387,6 +388,20 @@ t.test("a rule without a delay sends at once, even if the clock of the trigger w
   await queues.queue("campaigns").add("campaigns.trigger", { ...trigger, at: now() + 3_600_000 });
   await eventually(() => campaign.mails.length === 1, 20_000);
   t.match(campaign.mails[0]?.to, ["ada@example.com"]);
+});
+
+t.test("a rule's mail to a person who was erased after it was begun is denied", async (t) => {
+  const campaign = await startCampaign(t, { workers: false });
+  const { runtime } = campaign.service;
+  const { ruleId } = (await campaign.sending.owner.post(rules).send(rule).expect(201)).body.rule;
+  const leadId = await campaign.capture({ email: "ada@example.com" });
+  await fireRules(runtime, {
+    ...{ handle: "acme", campaignId: "cmp_spring", leadId, trigger: "LEAD_CAPTURED", triggerId: "one" },
+    at: runtime.now(),
+  });
+  eraseAfter(runtime, "hmget", leadId);
+  await sendRule(runtime, { handle: "acme", campaignId: "cmp_spring", ruleId, leadId });
+  t.match(await campaign.counts(), { waiting: 0, sent: 0, denied: 1 });
 });
 
 t.test("an erased person is gone from the mails too", async (t) => {

@@ -1,9 +1,12 @@
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
 import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/notices.ts";
+import { sendLeadCode } from "../core/leads/verification.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
+import { eraseAfter } from "../fixtures/leads.ts";
+import { keyNames } from "../fixtures/redis.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
 
 const route = "/v2/public/handles/acme/leads";
@@ -218,6 +221,44 @@ t.test("a waiting mail about an erased person is withdrawn", async (t) => {
   await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
   t.equal((await only()).status, "CANCELLED");
   t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
+});
+
+t.test("no mail about a person is accepted once they are erased, however early it was begun", async (t) => {
+  const { service } = await open(t, { workers: [] });
+  const { owner: requests, root } = await makeSending(service);
+  const { runtime } = service;
+  const campaign = { campaignId: "cmp_a", name: "A", verifyLeads: true };
+  await requests.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+  const noticed = await capture(service, { email: "ada@far.example" });
+  eraseAfter(runtime, "hmget", noticed);
+  await sendLeadNotice(runtime, { handle: "acme", leadId: noticed });
+  const coded = await capture(service, { email: "bob@far.example", campaignId: "cmp_a" });
+  eraseAfter(runtime, "hmget", coded);
+  await sendLeadCode(runtime, { handle: "acme", leadId: coded, round: "code_1" });
+  const begun = await capture(service, { email: "cy@far.example" });
+  await withdrawNotices(runtime, "acme", [begun]);
+  await sendLeadNotice(runtime, { handle: "acme", leadId: begun });
+  t.same((await requests.get(`${root}/messages`).expect(200)).body.messages, []);
+  t.same(await keyNames(runtime.redis, keys.lead("acme", `{${noticed},${coded}}`)), []);
+});
+
+t.test("a digest that is written while one of its persons is erased tells of the others", async (t) => {
+  const { service } = await open(t, { workers: [] });
+  const { owner: requests, root } = await makeSending(service);
+  const { runtime } = service;
+  const ids = [
+    await capture(service, { email: "ada@far.example" }),
+    await capture(service, { email: "bob@far.example" }),
+  ];
+  for (const leadId of ids) await runtime.redis.hset(keys.lead("acme", leadId), "notice", "1");
+  await runtime.redis.rpush(keys.leadDigest("acme", "1"), ...ids);
+  eraseAfter(runtime, "hexists", ids[0] as string);
+  await sendLeadDigest(runtime, { handle: "acme", round: "1" });
+  const { messages } = (await requests.get(`${root}/messages`).expect(200)).body;
+  t.equal(messages.length, 1);
+  const content = await runtime.redis.hget(keys.message("acme", messages[0].messageId), "content");
+  t.match(content, /bob@far\.example/);
+  t.notMatch(content, /ada@far\.example/);
 });
 
 t.test("an erasure that failed half way can be repeated, and withdraws the waiting mail", async (t) => {

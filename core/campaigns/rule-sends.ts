@@ -1,6 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Lead } from "../../schemas/leads.ts";
-import { acceptMessage } from "../email/face.ts";
+import { acceptMessage, unlessErased } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { allRecords, readRecord } from "../store/records.ts";
@@ -27,8 +27,9 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
   // An erased person has no address left; only the counter records the send.
   if (lead === undefined) return settleSend(runtime, data, "denied");
   const denied = await reasonAgainst(runtime, data, rule);
-  const { message } = await acceptMessage(runtime, { ...mail(data, rule, lead), denied });
-  await settleSend(runtime, data, message.status === "DENIED" ? "denied" : "sent");
+  const accepted = await unlessErased(() => acceptMessage(runtime, { ...mail(data, rule, lead), denied }));
+  const isSent = accepted !== "erased" && accepted.message.status !== "DENIED";
+  await settleSend(runtime, data, isSent ? "sent" : "denied");
 }
 
 /** Denies every waiting send of a handle, since an import doesn't carry their jobs. Returns their number. */
@@ -96,6 +97,7 @@ function mail(
     origin: "rule",
     // Owners report conversions; anybody can submit a lead.
     caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
+    leads: [data.leadId],
     key: `rule ${data.ruleId} ${data.leadId}`,
   };
 }

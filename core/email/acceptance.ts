@@ -57,6 +57,8 @@ export interface MailRequest {
   key?: string | undefined;
   /** Limits per recipient and UTC day that apply; mails beyond them are DENIED as `visitor_mail_limit`. */
   caps?: readonly MailCap[];
+  /** Ids of the leads that it is about: `lead_not_found` from the moment at which the erasure of one begins. */
+  leads?: readonly string[];
   /** Why the requester no longer wants it sent; recorded as a message whose deliveries are DENIED with this reason. */
   denied?: string | undefined;
   /** A client's idempotency key with the digest of its body (docs/reference.md, "Idempotency"), kept for 24 hours. */
@@ -97,6 +99,16 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
   const denied = request.denied ?? fault?.code;
   const message = messageOf(runtime, request, { rights, template: denied === undefined ? template : undefined });
   return write(runtime, request, { message, content, denied, fault });
+}
+
+/** Sends a mail about leads, or returns "erased" if one of them has been erased since it was read. */
+export async function unlessErased<T>(send: () => Promise<T>): Promise<T | "erased"> {
+  try {
+    return await send();
+  } catch (error) {
+    if (error instanceof Fail && error.code === "lead_not_found") return "erased";
+    throw error;
+  }
 }
 
 /** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */
@@ -247,12 +259,13 @@ function keysOf(
     once: keys.emailOnce(handle, key === undefined ? "" : keyDigest(key)),
     idempotent: keys.idempotent(handle, "messages", idempotency === undefined ? "" : keyDigest(idempotency.key)),
     caps: keys.mailCaps(handle, day),
+    leads: keys.lead(handle, ""),
   };
 }
 
 function inputOf(
   { env }: Runtime,
-  { origin, key, idempotency, caps = [] }: MailRequest,
+  { origin, key, idempotency, caps = [], leads = [] }: MailRequest,
   { message, content, denied }: ReadyMessage,
 ): Parameters<typeof scripts.acceptMessage>[2] {
   const { messageId, purpose, recipients, createdAt } = message;
@@ -273,6 +286,7 @@ function inputOf(
     refusesAll: origin === "api",
     isClosed: !env.SMTP_URL,
     caps: caps.map((cap) => ({ name: cap, max: MAX_MAILS_A_DAY[cap] })),
+    leads,
   };
 }
 
@@ -284,6 +298,7 @@ async function otherwise(
 ): Promise<{ message: Message }> {
   if (kind === "repeated") return replay(request, rest[0] as string);
   if (kind === "once") return messageOfKey(runtime.redis, request.handle, rest[0] as string);
+  if (kind === "erased") throw new Fail("lead_not_found");
   if (kind === "denied") throw fault;
   if (kind === "closed") throw closed();
   throw kind === "suppressed" ? suppressed(request, rest.map(Number)) : overQuota(runtime);

@@ -1,5 +1,5 @@
 /** What other modules may import from email. */
-export { type Attachment, acceptMessage, sendMessage } from "./acceptance.ts";
+export { type Attachment, acceptMessage, sendMessage, unlessErased } from "./acceptance.ts";
 export { watchBounces } from "./bounces.ts";
 export { dispatchMail } from "./dispatch.ts";
 export {

@@ -69,10 +69,10 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   );
   await queues.commit(input.handle, [erasing, ...mailing], (transaction) => {
     for (const { onceKeys } of digests) transaction.del(...onceKeys);
+    transaction.del(...all.map((id) => keys.lead(input.handle, id)));
     for (const one of records)
       transaction
         .del(
-          keys.lead(input.handle, one.leadId),
           recentKey(input.handle, one),
           recentKey(input.handle, { ...one, pageSlug: null }),
           keys.conversions(input.handle, one.leadId),

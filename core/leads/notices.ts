@@ -3,7 +3,7 @@ import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts"
 import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { cancelMessage, readMessage, sendForHandle } from "../email/face.ts";
+import { cancelMessage, readMessage, sendForHandle, unlessErased } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
@@ -14,6 +14,7 @@ import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
+import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { StoredLead } from "./content.ts";
 
@@ -37,7 +38,7 @@ export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobDa
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
   if (lead === undefined) return;
   const content = { ...layOut(await singleOf(runtime, handle, { about, lead })), replyTo: lead.email };
-  await tellOwners(runtime, handle, { key: leadId, content });
+  await tellOwners(runtime, handle, { key: leadId, leads: [lead], content });
 }
 
 /** Mails the leads of an hour that were not mailed singly. */
@@ -45,11 +46,19 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   const { redis } = runtime;
   const list = keys.leadDigest(handle, round);
   const ids = await redis.lrange(list, 0, MAX_DIGEST_LEADS - 1);
-  const leads = await readRecords<StoredLead>(redis, ids, (leadId) => keys.lead(handle, leadId));
   const others = (await redis.llen(list)) - ids.length;
+  const leads = await unerased(runtime, handle, ids);
   const about = await aboutOf(runtime, handle);
-  if (leads.length > 0 && about !== undefined)
-    await tellOwners(runtime, handle, { key: digestKey(round), content: layOut(digestOf(about, leads, others)) });
+  if (leads.length === 0 || about === undefined) return;
+  const content = layOut(digestOf(about, leads, others));
+  if ((await tellOwners(runtime, handle, { key: digestKey(round), leads, content })) === "erased")
+    await sendLeadDigest(runtime, { handle, round });
+}
+
+async function unerased({ redis }: Runtime, handle: string, ids: string[]): Promise<StoredLead[]> {
+  const leads = await readRecords<StoredLead>(redis, ids, (leadId) => keys.lead(handle, leadId));
+  const erased = await Promise.all(leads.map(({ leadId }) => redis.hexists(keys.lead(handle, leadId), "erased")));
+  return leads.filter((_, at) => erased[at] === 0);
 }
 
 /** A digest whose unsent mails were cancelled, and their once-only keys. */
@@ -59,10 +68,14 @@ interface WithdrawnDigest {
 }
 
 /**
- * Cancels unsent mails about erased leads: their content would outlive the person's data. Returns the cancelled digests. The step that
- * erases the leads must delete their once-only keys and enqueue their jobs, so that they are mailed without these leads.
+ * Lets no new mail about leads be accepted, and cancels the unsent ones: their content would outlive the person's data. Returns the
+ * cancelled digests. The step that erases the leads must delete their once-only keys and enqueue their jobs, so that they are mailed
+ * without these leads.
  */
 export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<WithdrawnDigest[]> {
+  await transact(runtime.redis, (transaction) => {
+    for (const leadId of leadIds) transaction.hset(keys.lead(handle, leadId), "erased", 1);
+  });
   const rounds = new Set<string>();
   for (const leadId of leadIds) {
     const notice = (await runtime.redis.hget(keys.lead(handle, leadId), "notice")) ?? "mail";
@@ -140,15 +153,26 @@ interface About {
   footer: string;
 }
 
-/** Mails each owner once about one subject, the `key`. */
+/** A mail to owners about one subject, the `key`. */
+interface Notice {
+  key: string;
+  leads: StoredLead[];
+  content: ReturnType<typeof layOut> & { replyTo?: string };
+}
+
+/** Mails each owner once, unless one of the leads was erased meanwhile. */
 async function tellOwners(
   runtime: Runtime,
   handle: string,
-  { key, content }: { key: string; content: ReturnType<typeof layOut> & { replyTo?: string } },
-): Promise<void> {
+  { key, leads, content }: Notice,
+): Promise<"told" | "erased"> {
   const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
-  for (const owner of owners)
-    await sendForHandle(runtime, { handle, to: owner, content, key: noticeKey(key, owner), origin: "lead" });
+  const mail = { handle, content, leads: leads.map(({ leadId }) => leadId), origin: "lead" } as const;
+  for (const owner of owners) {
+    const one = { ...mail, to: owner, key: noticeKey(key, owner) };
+    if ((await unlessErased(() => sendForHandle(runtime, one))) === "erased") return "erased";
+  }
+  return "told";
 }
 
 /** Undefined if the owners want no notices. */

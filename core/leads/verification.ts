@@ -3,7 +3,7 @@ import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { leadCode } from "../../schemas/leads.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
-import { acceptMessage, findSender } from "../email/face.ts";
+import { acceptMessage, findSender, unlessErased } from "../email/face.ts";
 import { layOut } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -48,16 +48,20 @@ export async function sendLeadCode(
     transaction.pexpire(keys.leadCode(handle, leadId), CODE_TTL_MS);
   });
   const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, round);
-  await acceptMessage(runtime, {
-    handle,
-    senderId: sender.senderId,
-    to: [lead.email],
-    purpose: "LEAD_VERIFICATION",
-    origin: "verification",
-    caps: ["visitor"],
-    key: `code ${round}`,
-    content: { ...(await letterOf(runtime, handle, { lead, code })), expiresAt },
-  });
+  const content = { ...(await letterOf(runtime, handle, { lead, code })), expiresAt };
+  await unlessErased(() =>
+    acceptMessage(runtime, {
+      handle,
+      senderId: sender.senderId,
+      to: [lead.email],
+      purpose: "LEAD_VERIFICATION",
+      origin: "verification",
+      caps: ["visitor"],
+      leads: [leadId],
+      key: `code ${round}`,
+      content,
+    }),
+  );
 }
 
 /**

@@ -94,7 +94,7 @@ export const scripts = scriptsOf({
   parkLane: script(["lanes"]).of<{ lane: string; position: string; nextUs: number }, 0 | 1>(),
 
   // email
-  acceptMessage: script([...deliveryKeys, "list", "suppressed", "quota", "once", "idempotent", "caps"], {
+  acceptMessage: script([...deliveryKeys, "list", "suppressed", "quota", "once", "idempotent", "caps", "leads"], {
     needs: ["email"],
     blobs: ["json", "content"],
   }).of<
@@ -115,8 +115,12 @@ export const scripts = scriptsOf({
       refusesAll: boolean;
       isClosed: boolean;
       caps: { name: string; max: number }[];
+      leads: readonly string[];
     },
-    [kind: "accepted" | "repeated" | "once" | "denied" | "suppressed" | "quota" | "closed", ...rest: string[]]
+    [
+      kind: "accepted" | "repeated" | "once" | "erased" | "denied" | "suppressed" | "quota" | "closed",
+      ...rest: string[],
+    ]
   >(),
   takeDeliveries: script([...deliveryKeys, "leases", "bucket", "handle"], {
     needs: ["email", "bucket"],

@@ -1,12 +1,13 @@
 -- Accepts a message. Answers a repeated request; refuses suppressed and capped recipients and an exhausted quota; otherwise writes the message,
 -- its deliveries with their events and queue entries, the quota and the answer for repeats, all in one step.
 -- Keys: those of email-prelude.lua, list (messages by time; zset), suppressed (hash), quota (of the day), once, idempotent, caps (mails
---   of the day by cap and mailbox; hash)
+--   of the day by cap and mailbox; hash), leads (prefix)
 -- Input: messageId, json, content, purpose, rank, instant, at (domain ms), due (real ms), recipients (each about, digest, mailbox: the
 --   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key), isOnce (with a once-only key),
 --   denied (reason; absent to send), refusesAll (a reason against one recipient refuses the message, else only that delivery is denied), isClosed
---   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox)
--- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
+--   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox), leads (ids of those that the mail is about)
+-- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"erased"} (one of the leads is, or is
+--   being erased), {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
 
 local function is_capped(mailbox)
@@ -23,6 +24,10 @@ end
 if input.isOnce then
   local known = redis.call('GET', keys.once)
   if known then return { 'once', known } end
+end
+for _, lead in ipairs(input.leads) do
+  local erased = redis.call('HGET', keys.leads .. lead, 'erased')
+  if erased or redis.call('EXISTS', keys.leads .. lead) == 0 then return { 'erased' } end
 end
 if input.denied and input.refusesAll then return { 'denied' } end
 
