@@ -413,17 +413,17 @@ t.test("an erased person is gone from the mails too", async (t) => {
     .expect(201);
   const leadId = await campaign.capture({ email: "ada@example.com" });
   await eventually(() => campaign.mails.length === 1);
-  await owner
-    .post("/v2/handles/acme/email/messages")
-    .send({
+  const send = () =>
+    owner.post("/v2/handles/acme/email/messages").send({
       senderId: "sender_main",
       purpose: "TRANSACTIONAL_API",
       templateId: "tmpl_hello",
       variables: { name: "both" },
       consentAttestation: true,
       to: ["ada@example.com", "bob@example.com"],
-    })
-    .expect(202);
+      idempotencyKey: "both",
+    });
+  const { messageId } = (await send().expect(202)).body.message;
   await eventually(() => campaign.mails.length === 3);
   await owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
   const { redis } = campaign.service.runtime;
@@ -447,9 +447,13 @@ t.test("an erased person is gone from the mails too", async (t) => {
             ? await redis.zrevrange(key, 0, -1)
             : kind === "stream"
               ? await redis.xrange(key, "-", "+")
-              : await redis.dump(key);
+              : kind === "string"
+                ? await redis.get(key)
+                : await redis.dump(key);
     t.notMatch(JSON.stringify(value), /ada@example/, key);
   }
+  const repeated = (await send().expect(202).expect("Idempotency-Replayed", "true")).body.message;
+  t.match(repeated, { messageId, deliveries: [{ recipient: "erased@erased.invalid" }, {}] });
 });
 
 t.test("if a campaign requires it, no rule fires before the address is verified", async (t) => {

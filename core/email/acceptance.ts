@@ -281,6 +281,7 @@ function inputOf(
     })),
     quota: env.EMAIL_QUOTA_PER_DAY,
     answer: idempotency && JSON.stringify({ body: idempotency.digest, answer }),
+    keyDigest: idempotency && keyDigest(idempotency.key),
     isOnce: key !== undefined,
     denied,
     refusesAll: origin === "api",

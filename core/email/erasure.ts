@@ -35,8 +35,25 @@ async function eraseFrom(runtime: Runtime, { handle, messageId, address }: Messa
   if (n === -1) return;
   await cancelDelivery(runtime, { handle, messageId, n });
   const named = { handle, messageId, address };
+  const recipient = message.deliveries[n]?.recipient ?? "";
+  // The message names this answer, so it comes first.
+  await eraseFromAnswer(runtime, named, recipient);
   if (message.deliveries.length === 1) await removeMessage(runtime, named, message.purpose);
-  else await replaceRecipient(runtime, named, { n, recipient: message.deliveries[n]?.recipient ?? "" });
+  else await replaceRecipient(runtime, named, { n, recipient });
+}
+
+/** Replaces the address in the stored answer to the request that sent the message (docs/reference.md, "Idempotency"). */
+async function eraseFromAnswer({ redis }: Runtime, named: MessageRecipient, recipient: string): Promise<void> {
+  const digest = await redis.hget(keys.message(named.handle, named.messageId), "idempotent");
+  if (digest === null) return;
+  const key = keys.idempotent(named.handle, "messages", digest);
+  const answer = await redis.get(key);
+  if (answer !== null) await redis.set(key, withoutAddress(answer, recipient), "KEEPTTL", "XX");
+}
+
+/** JSON with the address replaced. */
+function withoutAddress(json: string, recipient: string): string {
+  return json.replaceAll(JSON.stringify(recipient), JSON.stringify(ERASED_ADDRESS));
 }
 
 async function removeMessage(
@@ -63,7 +80,7 @@ async function replaceRecipient(
   const timeline = keys.messageEvents(handle, messageId);
   const [json, about] = await redis.hmget(message, "json", `about:${n}`);
   const events = await redis.lrange(timeline, 0, -1);
-  const without = (text: string): string => text.replaceAll(JSON.stringify(recipient), JSON.stringify(ERASED_ADDRESS));
+  const without = (text: string): string => withoutAddress(text, recipient);
   await transact(redis, (transaction) => {
     transaction.hset(message, {
       json: without(json ?? ""),

@@ -110,6 +110,7 @@ export const scripts = scriptsOf({
       recipients: { about: string; digest: string; mailbox: string }[];
       quota: number;
       answer?: string | undefined;
+      keyDigest?: string | undefined;
       isOnce: boolean;
       denied?: string | undefined;
       refusesAll: boolean;

@@ -3,7 +3,8 @@
 -- Keys: those of email-prelude.lua, list (messages by time; zset), suppressed (hash), quota (of the day), once, idempotent, caps (mails
 --   of the day by cap and mailbox; hash), leads (prefix)
 -- Input: messageId, json, content, purpose, rank, instant, at (domain ms), due (real ms), recipients (each about, digest, mailbox: the
---   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key), isOnce (with a once-only key),
+--   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key) and keyDigest (of
+--   that key), isOnce (with a once-only key),
 --   denied (reason; absent to send), refusesAll (a reason against one recipient refuses the message, else only that delivery is denied), isClosed
 --   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox), leads (ids of those that the mail is about)
 -- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"erased"} (one of the leads is, or is
@@ -75,6 +76,9 @@ for n, status in ipairs(statuses) do
 end
 redis.call('ZADD', keys.list, input.at, id)
 redis.call('ZREMRANGEBYSCORE', keys.list, '-inf', string.format('(%.0f', input.at - retention_s * 1000))
-if input.answer then redis.call('SET', keys.idempotent, input.answer, 'EX', 86400) end
+if input.answer then
+  redis.call('SET', keys.idempotent, input.answer, 'EX', 86400)
+  redis.call('HSET', keys.messages .. id, 'idempotent', input.keyDigest)
+end
 if input.isOnce then redis.call('SET', keys.once, id, 'EX', 34560000) end
 return { 'accepted', overall(statuses), unpack(statuses) }
