@@ -1,3 +1,4 @@
+import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { cutText, sameWord } from "../core/platform/words.ts";
 import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
 
@@ -50,6 +51,7 @@ function text(schema: Schema<unknown>, value: unknown, isOptionalText: boolean):
   if (typeof given !== "string") return isDecoration ? undefined : given;
   const isTrimmed = isOptionalText || schema["x-trim"] === true;
   const cut = isDecoration ? cutText(given, schema.maxLength as number) : isTrimmed ? given.trim() : given;
+  if (isDecoration && schema.format === "language" && !isLanguageTag(cut)) return undefined;
   return foldedText(schema, cut);
 }
 

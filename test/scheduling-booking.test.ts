@@ -95,7 +95,9 @@ t.test("a visitor's booking is never refused over decoration", async (t) => {
   });
   const odd = { tracking: { source: { a: 1 }, placement: null }, location: "here" };
   t.match((await post("10:00", "10:30", odd).expect(201)).body.booking, { tracking: {}, location: { type: "phone" } });
-  await post("10:30", "11:00", { tracking: "newsletter" }).expect(201);
+  await post("10:30", "11:00", { tracking: "newsletter", language: "" }).expect(201);
+  const unknown = await post("11:00", "11:30", { language: "de_DE.UTF-8" }).set("Accept-Language", "fr").expect(201);
+  t.match(unknown.body.booking, { language: "fr" }, "a malformed language tag counts as none");
 });
 
 t.test("unknown, hidden and inactive event types are 404 for any input", async (t) => {
