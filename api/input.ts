@@ -49,7 +49,7 @@ function engine(more: object): Ajv2020 {
 function readIntegers(schema: Schema<unknown>, input: Record<string, unknown>): void {
   for (const [name, property] of Object.entries(propertiesOf(schema))) {
     const text = input[name];
-    if (property.type === "integer" && typeof text === "string" && /^-?\d{1,15}$/.test(text))
+    if (property.type === "integer" && typeof text === "string" && /^-?\d{1,300}$/.test(text))
       input[name] = Number(text);
   }
 }

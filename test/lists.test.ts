@@ -55,6 +55,15 @@ function addressOf({ path }: Row, webhookId: string): string {
   return path.endsWith("/email/events") ? `${filled}?purpose=CALENDAR&` : `${filled}?`;
 }
 
+t.test("a list's limit is clamped to 100, however large it is", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  for (const limit of ["1", "101", "9007199254740993", "99999999999999999999"])
+    await owner.get(`${pages}?limit=${limit}`).expect(200);
+  for (const limit of ["0", "-1", "-99999999999999999999", "1.5", "1e2", "0x10", ""])
+    t.match((await owner.get(`${pages}?limit=${limit}`).expect(400)).body.errors, [{ path: "/limit" }], limit);
+});
+
 t.test("a list's start may be a date, and a malformed instant is refused with an example", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
