@@ -161,10 +161,14 @@ t.test("200 KB of anything make a bounded number of bounded pieces", async (t) =
     "a\n---\n",
     ". ",
   ];
-  for (const unit of units) {
-    const content = unit.repeat(Math.ceil(200_000 / unit.length));
-    for (const pieces of [markdown(content), plain(content)]) {
-      t.ok(pieces.length <= 1000, `${JSON.stringify(unit)}: ${pieces.length} pieces`);
+  const fill = (unit: string): string => unit.repeat(Math.ceil(200_000 / unit.length));
+  const contents = [...units.map(fill), `# ${fill("[](")}`, `\`\`\`\n${fill("a(1);\r\n")}`, `\`\`\`\n${fill("a\r")}`];
+  for (const content of contents) {
+    for (const cut of [markdown, plain]) {
+      const since = performance.now();
+      const pieces = cut(content);
+      t.ok(performance.now() - since < 5000, "in linear time");
+      t.ok(pieces.length <= 1000, `${JSON.stringify(content.slice(0, 40))}: ${pieces.length} pieces`);
       t.ok(pieces.every(({ text }) => text.length <= 5000));
       t.ok(
         pieces.every(({ text }) => !/^[\udc00-\udfff]|[\ud800-\udbff]$/.test(text)),

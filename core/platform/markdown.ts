@@ -43,9 +43,9 @@ export function markdownBlocks(content: string, options: Options = {}): Markdown
   return new Reader(content, options).read();
 }
 
-/** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. */
+/** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. Linear in its length. */
 export function plainText(markdown: string): string {
-  return oneLine(markdown.replace(/!?\[([^\][]*)\]\([^)]*\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""));
+  return oneLine(markdown.replace(/!?\[([^\][]*)\]\([^)[]*\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""));
 }
 
 /** The length of the marks of an item, a quotation or an indentation. */
