@@ -439,6 +439,25 @@ t.test("a process that can't read gives up its readers, although the worker live
   t.match(await aborted(run), { name: "RunCancelled" });
 });
 
+t.test("a reader learns of a lost Redis when the worker gives up, not later", async (t) => {
+  const gone = await startRedis({ own: true, single: true });
+  const commands = connectTo(readEnv(gone.env));
+  commands.on("error", () => undefined);
+  const times = { ...quick, lost: 3000 };
+  const relay = new Relay({ redis: commands, connect: () => connect(gone), log: silent, times });
+  opened.push(() => commands.disconnect());
+  const runId = crypto.randomUUID();
+  await createRun(commands, runId, { question: "Why?" }, times);
+  const reading = all(relay.follow(runId));
+  await until(async () => (await commands.zcard(keys.runReaders(runId))) === 1);
+  const since = performance.now();
+  await gone.stop();
+  await t.rejects(reading, { name: "RunLost" });
+  const took = performance.now() - since;
+  t.ok(took > 0.8 * times.lost && took < 1.7 * times.lost, `after ${took} ms`);
+  await relay.close();
+});
+
 t.test("a restart of Redis costs no chunk", async (t) => {
   const durable = await startRedis({ appendonly: true, single: true });
   const patient = { lost: 60_000, lease: 60_000 };

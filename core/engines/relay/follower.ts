@@ -36,6 +36,7 @@ export class Follower implements RunSubscription {
   #answer: (() => void) | undefined;
   #pulledAt = 0;
   #renewAt = 0;
+  #leasedAt = this.#madeAt;
   /** The key of the run's stream, and the id of the last entry that was taken. */
   readonly key: string;
   position = "0";
@@ -99,7 +100,7 @@ export class Follower implements RunSubscription {
     }
     // By then the connection has noticed a dead server and tried others.
     if (now - Math.max(readAt, this.#madeAt) > 2 * lost) void this.fail(new RunLost("Chunks can't be read."));
-    if (now >= this.#renewAt && !this.#outcome) this.#renew().catch(this.#tools.report);
+    if (now >= this.#renewAt && !this.#outcome) void this.#tendLease();
   }
 
   /** Ends reading with a failure. */
@@ -120,12 +121,24 @@ export class Follower implements RunSubscription {
     if (failure) throw failure;
   }
 
+  async #tendLease(): Promise<void> {
+    try {
+      await this.#renew();
+    } catch (error) {
+      this.#tools.report(error);
+      // By then the worker has given up too.
+      if (performance.now() - this.#leasedAt > this.#tools.times.lost)
+        await this.fail(new RunLost("Redis has been away for too long.", { cause: error }));
+    }
+  }
+
   /** Renews the lease, and ends the run if its worker is silent: the reader then reads its end. */
   async #renew(): Promise<void> {
     const { lease, grace } = this.#tools.times;
     const now = performance.now();
     this.#renewAt = now + lease / 3;
     const aliveMs = await this.#lease(this.#isResumable ? lease + grace : lease);
+    this.#leasedAt = performance.now();
     if (aliveMs === "unknown") await this.fail(new RunLost("The run is unknown, or its time is over."));
     else if (aliveMs > 0) this.#renewAt = Math.min(this.#renewAt, now + aliveMs);
     else await endRun(this.#tools.redis, this.#runId, { state: "lost", condition: "silent" });
