@@ -120,7 +120,8 @@ function fits(range: Range): boolean {
 }
 
 function lines(text: string): Range[] {
-  return Array.from(text.matchAll(/[^\n]*\n|[^\n]+$/g), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
+  const found = text.matchAll(/[^\n]*\n|[^\n]+$/g);
+  return Array.from(found, ({ 0: line, index }) => ({ start: index, end: index + line.length }));
 }
 
 function cutAnywhere(content: string, { start, end }: Range): Range[] {
