@@ -7,6 +7,7 @@ import { rules, startCampaign } from "../fixtures/campaigns.ts";
 import { eraseAfter } from "../fixtures/leads.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
+import { passDelays, stopClock } from "../fixtures/time.ts";
 
 const rule = { trigger: "LEAD_CAPTURED", templateId: "tmpl_hello", senderId: "sender_main" };
 
@@ -285,16 +286,25 @@ t.test("a captured lead gets the rule's mail once for ever, with its own words",
 t.test("a delayed rule waits, and looks at everything again when its time has come", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;
+  const { runtime } = campaign.service;
+  // Thirty days are 24 minutes.
   const { ruleId } = (
     await owner
       .post(rules)
-      .send({ ...rule, trigger: "LEAD_CAPTURED_DELAYED", delayMinutes: 60, variableMappings: { name: "email" } })
+      .send({ ...rule, trigger: "LEAD_CAPTURED_DELAYED", delayMinutes: 43_200, variableMappings: { name: "email" } })
       .expect(201)
   ).body.rule;
+  const itsTimeComes = async (count: number) => {
+    const delays = await passDelays(runtime, "campaigns");
+    t.equal(delays.length, count);
+    for (const delay of delays) t.ok(delay <= 1_440_000 && delay > 1_380_000, `${delay} ms`);
+  };
   const gone = await campaign.capture({ email: "gone@example.com" });
   await campaign.capture({ email: "kept@example.com" });
   await eventually(async () => (await campaign.counts()).waiting === 2);
   await owner.delete(`/v2/handles/acme/leads/${gone}`).expect(204);
+  t.same(campaign.mails, []);
+  await itsTimeComes(2);
   await eventually(() => campaign.mails.length === 1);
   t.same(campaign.mails[0]?.to, ["kept@example.com"]);
   await eventually(async () => (await campaign.counts()).waiting === 0);
@@ -302,6 +312,7 @@ t.test("a delayed rule waits, and looks at everything again when its time has co
   await campaign.capture({ email: "off@example.com" });
   await eventually(async () => (await campaign.counts()).waiting === 1);
   await owner.put(`${rules}/${ruleId}`).send({ enabled: false }).expect(200);
+  await itsTimeComes(1);
   await eventually(async () =>
     (await campaign.events()).some((event: { reason?: string }) => event.reason === "email_rule_disabled"),
   );
@@ -309,6 +320,7 @@ t.test("a delayed rule waits, and looks at everything again when its time has co
   await campaign.capture({ email: "deleted@example.com" });
   await eventually(async () => (await campaign.counts()).waiting === 1);
   await owner.delete(`${rules}/${ruleId}`).expect(204);
+  await itsTimeComes(1);
   await eventually(async () =>
     (await campaign.events()).some((event: { reason?: string }) => event.reason === "email_rule_not_found"),
   );
@@ -571,6 +583,8 @@ t.test("once no code is required any more, a lead with unverified content trigge
 
 t.test("a rule mails a person once, whatever page the leads name, and all rules together 5 times a day", async (t) => {
   const campaign = await startCampaign(t);
+  // All of it happens on one day.
+  stopClock(campaign.service.runtime);
   const rule = await campaign.rule();
   for (let at = 0; at < 12; at++)
     await campaign.capture({ email: "victim@example.com", campaignId: "cmp_spring", pageSlug: `no-such-page-${at}` });
