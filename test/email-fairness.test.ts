@@ -1,4 +1,6 @@
+import { getEventListeners } from "node:events";
 import t from "tap";
+import { dispatchMail } from "../core/email/dispatch.ts";
 import { mailQueue, park, scheduleHandle } from "../core/email/turns.ts";
 import { keys } from "../core/store/keys.ts";
 import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
@@ -75,6 +77,25 @@ t.test("hanging mails of one handle delay no other handle", async (t) => {
     ["one@far.example"],
     "while the slow ones hang",
   );
+});
+
+t.test("attempts that end one by one leave one wait for the next poll", async (t) => {
+  const server = await startMailServer(t, {
+    onRcptTo: ({ address }, _session, done) => void setTimeout(done, 10 * Number(address.match(/\d+/)?.[0])),
+  });
+  const service = await startMailing(t, server.url);
+  const sending = await makeSending(service);
+  await fillQueue(service, sending, 20);
+  const stop = new AbortController();
+  const dispatching = dispatchMail(service.runtime, stop.signal);
+  let most = 0;
+  await eventually(() => {
+    most = Math.max(most, getEventListeners(stop.signal, "abort").length);
+    return server.mails.length === 20;
+  });
+  stop.abort();
+  await dispatching;
+  t.ok(most <= 1, `${most} waits at once`);
 });
 
 t.test("turns go round by weight", async (t) => {

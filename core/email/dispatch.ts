@@ -45,11 +45,16 @@ class Dispatcher {
 
   async run(signal: AbortSignal): Promise<void> {
     const renewing = setInterval(() => void this.#renew().catch((error: Error) => this.#report(error)), LEASE_MS / 3);
+    let poll: Promise<void> | undefined;
     while (!signal.aborted) {
       const running = [...this.#running.values()];
       const started = await this.#round().catch((error: Error) => this.#report(error));
+      if (started) continue;
+      poll ??= pause(signal).finally(() => {
+        poll = undefined;
+      });
       // An attempt that ended during the round may have made a place free.
-      if (!started) await Promise.race([...running, pause(signal)]);
+      await Promise.race([...running, poll]);
     }
     await Promise.race([Promise.all(this.#running.values()), sleep(DRAIN_MS, undefined, { ref: false })]);
     clearInterval(renewing);
