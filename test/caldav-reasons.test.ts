@@ -2,8 +2,10 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test } from "tap";
+import { providers } from "../core/engines/calendars/providers/table.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { startService } from "../fixtures/service.ts";
+import type { StoredCredential } from "../schemas/integrations.ts";
 
 /** A server on loopback that answers everything in one way; its address. */
 async function answering(t: Test, answer: RequestListener): Promise<string> {
@@ -43,4 +45,27 @@ t.test("a calendar server that can't be connected is reported with its reason", 
     t.match(await connect(await answering(t, answer)), { code: "caldav_login_failed", detail }, name);
   const refused = await connect(`http://127.0.0.1:${await freePort()}`);
   t.match(refused, { code: "caldav_login_failed", detail: /connection was refused/ });
+});
+
+t.test("a reading whose events are expanded for ten minutes is abandoned", async (t) => {
+  const event = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", "UID:1", "DTSTART:20261006T100000Z", "END:VEVENT", "END:VCALENDAR"];
+  const objects = ["1", "2"].map(
+    (name) =>
+      `<response><href>/office/${name}.ics</href><propstat><prop><getetag>"1"</getetag><calendar-data>${event.join("&#13;\n")}</calendar-data></prop></propstat></response>`,
+  );
+  const { now } = Date;
+  let late = 0;
+  t.intercept(Date, "now", { value: () => now() + late });
+  const serverUrl = await answering(t, (request, response) => {
+    const answer = request.method === "REPORT" ? objects.join("") : "";
+    if (answer !== "") late = 601_000;
+    response.writeHead(207).end(`<multistatus xmlns="DAV:">${answer}</multistatus>`);
+  });
+  const { runtime } = await startService(t);
+  const login = { serverUrl, username: "alice", password: "secret", home: `${serverUrl}/` };
+  const credential = { credentialId: "cred_1", providerKey: "caldav", account: "alice" } as StoredCredential;
+  const account = { handle: "acme", credential, secret: JSON.stringify(login) };
+  const question = { calendarId: `${serverUrl}/office/`, from: 0, to: Date.parse("2027-01-01"), zone: "UTC" };
+  const reading = providers.caldav?.calendars?.busy(runtime, account, question);
+  await t.rejects(reading as Promise<unknown>, { name: "CalendarServerError", message: /take too long to read/ });
 });

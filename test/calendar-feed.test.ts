@@ -90,6 +90,18 @@ t.test("a feed of more than 1,000 bookings has those ahead, and an address only 
   t.match(link, "URL:https://meet.example/acme");
 });
 
+t.test("a feed has the handle's name as programs expect it, and no empty line", async (t) => {
+  const { owner, service } = await openStage(t);
+  const displayName = "Acme; bikes, \\ and more";
+  await owner.put("/v2/handles/acme/settings").send({ displayName }).expect(200);
+  const { feed } = (await owner.post(route).expect(201)).body;
+  const { text } = await service.visitor.get(new URL(feed.url).pathname).expect(200);
+  const lines = text.split("\r\n");
+  for (const name of ["NAME", "X-WR-CALNAME"]) t.ok(lines.includes(`${name}:Acme\\; bikes\\, \\\\ and more`), name);
+  t.same(lines.splice(-2), ["END:VCALENDAR", ""]);
+  t.notOk(lines.includes(""));
+});
+
 t.test("a feed allows 30 requests at once, and then answers 429", async (t) => {
   const { owner, service } = await openStage(t);
   const { pathname } = new URL((await owner.post(route).expect(201)).body.feed.url);

@@ -154,12 +154,13 @@ t.test("what an owner adds to a booking's event stays with it when it moves", { 
   const before = await desk.written(/SEQUENCE:0/);
   const [address = ""] = [...(await desk.server.events(desk.calendar)).keys()];
   const alarm = ["BEGIN:VALARM", "ACTION:DISPLAY", "DESCRIPTION:Soon", "TRIGGER:-PT10M", "END:VALARM"].join("\r\n");
-  const text = before.replace("END:VEVENT", `CATEGORIES:Work\r\nCOLOR:red\r\n${alarm}\r\nEND:VEVENT`);
+  const invited = "ORGANIZER:mailto:user_acme@example.com\r\nATTENDEE:mailto:colleague@example.com";
+  const text = before.replace("END:VEVENT", `CATEGORIES:Work\r\nCOLOR:red\r\n${invited}\r\n${alarm}\r\nEND:VEVENT`);
   await (await desk.server.dav("PUT", address, text, { "content-type": "text/calendar" })).text();
   await desk.moved(uid, "2026-10-07T11:00:00Z").expect(200);
   const moved = await desk.written(/DTSTART:20261007T110000Z/);
-  for (const line of ["CATEGORIES:Work", "COLOR:red", "TRIGGER:-PT10M", "DTEND:20261007T113000Z", "SEQUENCE:1"])
-    t.match(moved, line);
+  const added = ["CATEGORIES:Work", "COLOR:red", "TRIGGER:-PT10M", "ATTENDEE:mailto:colleague@example.com"];
+  for (const line of [...added, "DTEND:20261007T113000Z", "SEQUENCE:1"]) t.match(moved, line);
   t.notMatch(moved, /20261006/, "nothing of the old time is left");
 });
 
@@ -172,11 +173,24 @@ t.test("an event that its owner's program made of the invitation becomes that of
     "DTSTAMP:20260101T000000Z",
     "DTSTART:20261006T100000Z",
     "SUMMARY:Talk",
+    "ORGANIZER:mailto:calendar@acme.example",
+    "ATTENDEE:mailto:ada@example.com",
+    "CATEGORIES:Work",
   ];
   const text = [...invitation, ...told, "END:VEVENT", "END:VCALENDAR", ""].join("\r\n");
-  await desk.server.dav("PUT", `${desk.calendar}of-their-own.ics`, text, { "content-type": "text/calendar" });
+  const imports = () =>
+    desk.server.dav("PUT", `${desk.calendar}of-their-own.ics`, text, { "content-type": "text/calendar" });
+  await imports();
   await syncBooking(desk.service.runtime, { handle: "acme", bookingUid });
-  t.match(await desk.written(/SUMMARY:Talk with Ada Lovelace/), `UID:${bookingUid}@service.test`);
+  const first = await desk.written(/SUMMARY:Talk with Ada Lovelace/);
+  t.match(first, `UID:${bookingUid}@service.test`);
+  await imports();
+  await desk.moved(bookingUid, "2026-10-07T11:00:00Z").expect(200);
+  await syncBooking(desk.service.runtime, { handle: "acme", bookingUid });
+  for (const event of [first, await desk.written(/DTSTART:20261007T110000Z/)]) {
+    t.match(event, "CATEGORIES:Work");
+    t.notMatch(event, /ORGANIZER|ATTENDEE/, "the server mails nobody");
+  }
   await desk.cancelled(bookingUid).expect(200);
   await syncBooking(desk.service.runtime, { handle: "acme", bookingUid });
   await desk.empty();

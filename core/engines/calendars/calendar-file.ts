@@ -1,8 +1,9 @@
 import ICAL from "ical.js";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { day, storedZone, type Zone, zoneOver } from "../../platform/zones.ts";
-import { type Component, componentsOf, type Property, parseObject } from "./jcal.ts";
+import { type Component, componentsOf, type Property, parseObject, textOf } from "./jcal.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
+import { addressIn } from "./recurrence.ts";
 
 /** The organizer, and the host that makes UIDs globally unique. */
 export interface Organizer {
@@ -59,28 +60,40 @@ export function calendarFile(booking: Booking, organizer: Organizer, notes: File
   return { method, text: calendarText([text("method", method)], components) };
 }
 
-/**
- * An event as a calendar object (RFC 4791, section 4.1), without a method. It deliberately has no organizer and no attendees, since many
- * servers would mail them (RFC 6638); the description names them. The owner's additions to its last state, such as alarms, stay.
- */
-export function calendarObject(event: CalendarEvent, last?: string): string {
-  const [, own] = component(event, "CONFIRMED");
-  const [, properties = [], components = []] = eventIn(last) ?? [];
-  const added = properties.filter(([name]) => !OWN_PROPERTIES.includes(name));
-  const alarms = components.filter(([name]) => name === "valarm").map(([name, its]): Component => [name, its, []]);
-  return calendarText([], [...zonesOf(event), ["vevent", [...own, ...added], alarms]]);
+/** The last state of an object in a calendar, and the addresses of the calendar's owner. */
+interface LastState {
+  object: string;
+  owners: string[];
 }
 
 /** Longest object of a server that is parsed on the event loop, in characters. */
 const MAX_PARSED_LENGTH = 65_536;
 
-/** The event of a server's object; undefined for one that is too long or malformed, which is replaced whole. */
-function eventIn(object = ""): Component | undefined {
+/**
+ * An event as a calendar object (RFC 4791, section 4.1), without a method. It deliberately has no organizer and no attendees, since many
+ * servers would mail them (RFC 6638); the description names them. The owner's additions to the last state stay, such as alarms, but a last
+ * state that is too long or malformed is replaced whole.
+ */
+export function calendarObject(event: CalendarEvent, last?: LastState): string {
   try {
-    return object.length > MAX_PARSED_LENGTH ? undefined : componentsOf(parseObject(object), "vevent")[0];
+    return objectText(event, last && last.object.length <= MAX_PARSED_LENGTH ? additionsIn(last) : undefined);
   } catch {
-    return undefined;
+    return objectText(event);
   }
+}
+
+function objectText(event: CalendarEvent, [properties, alarms]: [Property[], Component[]] = [[], []]): string {
+  const [name, own] = component(event, "CONFIRMED");
+  return calendarText([], [...zonesOf(event), [name, [...own, ...properties], alarms]]);
+}
+
+/** Properties and alarms that the owner has added. An organizer other than the owner, with the attendees, is that of our own invitation. */
+function additionsIn({ object, owners }: LastState): [Property[], Component[]] {
+  const event = componentsOf(parseObject(object), "vevent")[0] ?? ["vevent", [], []];
+  const isOrganizer = owners.includes(addressIn(textOf(event, "organizer")));
+  const dropped = [...OWN_PROPERTIES, ...(isOrganizer ? [] : ["organizer", "attendee"])];
+  const alarms = componentsOf(event, "valarm").map(([name, its]): Component => [name, its, []]);
+  return [event[1].filter(([name]) => !dropped.includes(name)), alarms];
 }
 
 /** Many events as one calendar feed, with times in UTC. Tentative events await a confirmation. */
@@ -92,12 +105,12 @@ export function calendarOf(name: string, entries: { event: CalendarEvent; isTent
   const components = entries.map(({ event, isTentative }) =>
     component({ ...event, timeZone: "UTC" }, isTentative ? "TENTATIVE" : "CONFIRMED"),
   );
-  return calendarText([text("name", name), text("x-wr-calname", name), ...refresh], components);
+  return calendarText([plainText("name", name), plainText("x-wr-calname", name), ...refresh], components);
 }
 
 function calendarText(properties: Property[], components: Component[]): string {
   const own = [text("version", "2.0"), text("prodid", "-//Handle Platform//Scheduling//EN")];
-  return `${ICAL.stringify(["vcalendar", [...own, ...properties], components])}\r\n`;
+  return ICAL.stringify(["vcalendar", [...own, ...properties], components]);
 }
 
 type EventContent = Omit<CalendarEvent, "bookingUid" | "meeting">;
@@ -128,6 +141,11 @@ function component(event: EventContent, status: string, people: Property[] = [])
 
 function text(name: string, value: string): Property {
   return [name, {}, "text", value.replace(/\r\n?/g, "\n")];
+}
+
+/** A text of a property that ical.js doesn't know: without the parameter VALUE, which many programs don't expect there. */
+function plainText(name: string, value: string): Property {
+  return [name, {}, "unknown", value.replace(/[\\;,]/g, "\\$&").replace(/\r\n?|\n/g, "\\n")];
 }
 
 function timeOf(name: string, instant: string, timeZone: string): Property {

@@ -30,4 +30,5 @@ export async function* expandApart(objects: string[], expansion: Expansion, aske
 /** A message to the thread: one object, and how to expand it. */
 export type ThreadMessage = [object: string, expansion: Expansion];
 
-const TOO_LONG = "Its events take too long to read.";
+/** For the owner of a calendar whose expansion takes too long. */
+export const TOO_LONG = "Its events take too long to read.";

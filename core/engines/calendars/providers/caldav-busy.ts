@@ -3,12 +3,13 @@ import type { Runtime } from "../../../platform/runtime.ts";
 import { escapeHtml } from "../../../platform/words.ts";
 import { isGone } from "../account-api.ts";
 import { MAX_INSTANCES } from "../busy-objects.ts";
-import { expandApart } from "../expansion.ts";
+import { expandApart, TOO_LONG } from "../expansion.ts";
 import { addressIn, type Expanded, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
 import {
+  type CaldavLogin,
   type CalendarServer,
   eventQuery,
   MAX_RESOURCES,
@@ -24,9 +25,11 @@ const MAX_CONCURRENT_BATCHES = 2;
 /** Bytes of one response: of a calendar that is fetched or listed as a whole, and of one batch of its objects. */
 const MAX_LISTING_BYTES = 8 * 1_048_576;
 const MAX_BATCH_BYTES = 4 * 1_048_576;
-/** Bytes and real ms of one reading in all, and ms of one response. */
+/** Bytes of one reading in all. */
 const MAX_READING_BYTES = 64 * 1_048_576;
-const READING_TIMEOUT_MS = 120_000;
+/** Real ms after which a reading is abandoned, and after which it requests nothing more; ms of one response. */
+const READING_TIMEOUT_MS = 600_000;
+const REQUESTS_TIMEOUT_MS = 120_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 /** Pages of changes after which the server counts as endless. */
 const MAX_PARTS = 100;
@@ -63,8 +66,8 @@ interface Reading {
   question: BusyQuestion;
   owners: string[];
   budget: { bytes: number; instances: number };
-  /** Real ms at which the reading is abandoned. */
-  until: number;
+  /** Real ms. */
+  begunAt: number;
 }
 
 /**
@@ -78,15 +81,21 @@ export async function readCaldavBusy(
 ): Promise<BusyAnswer> {
   const { handle } = account;
   const { server, login } = openServer(runtime, account);
-  const owners = [login.username, ...(await runtime.credentials.ownerAddresses(handle))].map(addressIn);
-  const limits = {
-    budget: { bytes: MAX_READING_BYTES, instances: MAX_INSTANCES },
-    until: Date.now() + READING_TIMEOUT_MS,
-  };
-  const reading: Reading = { runtime, handle, server, question, owners, ...limits };
+  const owners = await ownersOf(runtime, handle, login);
+  const budget = { bytes: MAX_READING_BYTES, instances: MAX_INSTANCES };
+  const reading: Reading = { runtime, handle, server, question, owners, budget, begunAt: Date.now() };
   const mark = markIn(reading);
   const changes = mark?.token ? await changesSince(reading, mark) : undefined;
   return readChanges(reading, changes ?? (await compareEtags(reading, mark)));
+}
+
+/** The addresses of a calendar's owners as the handle knows them. */
+export async function ownersOf(
+  { credentials }: Pick<Runtime, "credentials">,
+  handle: string,
+  { username }: Pick<CaldavLogin, "username">,
+): Promise<string[]> {
+  return [username, ...(await credentials.ownerAddresses(handle))].map(addressIn);
 }
 
 /** The last state read for the same owners; undefined if there is none, or if an older release wrote it with less information. */
@@ -214,7 +223,7 @@ const isBare = ({ data }: Listed): boolean => data === "";
 
 /** The busy time of objects. */
 async function expandAll(reading: Reading, objects: Listed[], mark: Mark): Promise<BusyObject[]> {
-  const { question, budget, runtime, handle } = reading;
+  const { question, budget, runtime, handle, begunAt } = reading;
   const { from, to, zone } = question;
   const owners = [...mark.owners, ...mark.addresses];
   const expansion = { from, to, zone, calendarZone: mark.calendarZone, owners, maxInstances: MAX_INSTANCES };
@@ -223,6 +232,7 @@ async function expandAll(reading: Reading, objects: Listed[], mark: Mark): Promi
   for await (const one of expandApart(texts, expansion, handle)) {
     budget.instances -= one.taken.length;
     if (budget.instances < 0) throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
+    if (Date.now() - begunAt > READING_TIMEOUT_MS) throw new CalendarServerError("limit", TOO_LONG);
     expanded.push(one);
   }
   const faults = expanded.flatMap(({ fault }) => fault ?? []);
@@ -259,13 +269,13 @@ async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed
 
 /** Sends a report within the remaining limits of the reading. */
 function ask(
-  { server, question, budget, until }: Reading,
+  { server, question, budget, begunAt }: Reading,
   body: string,
   limit: number,
 ): ReturnType<CalendarServer["report"]> {
   if (budget.bytes <= 0)
     throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
-  const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, until - Date.now());
+  const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, begunAt + REQUESTS_TIMEOUT_MS - Date.now());
   if (timeoutMs <= 0) throw new CalendarServerError("timeout");
   return server.report({ address: question.calendarId, body, limit, timeoutMs, budget });
 }

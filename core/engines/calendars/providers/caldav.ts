@@ -6,7 +6,7 @@ import { calendarObject } from "../calendar-file.ts";
 import { bringTo } from "../event-states.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
-import { readCaldavBusy } from "./caldav-busy.ts";
+import { ownersOf, readCaldavBusy } from "./caldav-busy.ts";
 import type { Provider, ProviderCalendar, ProviderCalendars } from "./provider.ts";
 import { type CaldavLogin, CalendarServer, eventQuery, mustSucceed, openServer, within } from "./webdav.ts";
 
@@ -26,10 +26,11 @@ const calendars: ProviderCalendars = {
 
   /**
    * Creates the event under a fixed name, so that it is created once; a change applies only to the state that was read. If the owner's
-   * program has already imported the invitation under another name, that object is replaced: its organizer and attendees would be mailed.
+   * program has imported the invitation under another name, that object becomes the event.
    */
   async put(runtime, account, { calendarId, event, earlier }) {
-    const { server } = openServer(runtime, account);
+    const { server, login } = openServer(runtime, account);
+    const owners = await ownersOf(runtime, account.handle, login);
     const { credentialId } = account.credential;
     let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
     const read = async (): Promise<ObjectState | undefined> => {
@@ -39,7 +40,7 @@ const calendars: ProviderCalendars = {
     };
     const { etag } = await bringTo(event.sequence, earlier && (await read()), {
       write(there) {
-        const object = calendarObject(event, earlier && there?.object);
+        const object = calendarObject(event, there && { object: there.object, owners });
         return putObject(server, eventId, { etag: there?.etag ?? null, object });
       },
       read,
