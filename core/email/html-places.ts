@@ -1,8 +1,8 @@
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
 
 /**
- * The context of a placeholder in HTML: `html` in text and most attributes, a whole `address`, or a part of one: its `host`, right `after host`, its
- * `path` or `query`, or the `mailbox` or number of a mailto or tel address.
+ * The context of a placeholder in HTML: `html` in text and most attributes, a whole `address`, or a part of one: its `host`, right
+ * `after host`, its `path` or `query`, or the `mailbox` or number of a mailto or tel address.
  */
 export type HtmlContext = "html" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
 

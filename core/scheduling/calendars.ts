@@ -45,8 +45,9 @@ export async function connectCaldav(
 }
 
 /**
- * The calendars of a provider's accounts. An account that its owner must connect again is left out and marked as degraded; if all
- * fail, its failure is thrown. `service_unavailable` if only other accounts fail. `integration_not_found` if none is connected, or for providers without calendars.
+ * The calendars of a provider's accounts. An account that its owner must connect again is left out and marked as degraded; if all accounts
+ * fail, its failure is thrown. `service_unavailable` if another one fails. `integration_not_found` if none is connected, or for providers
+ * without calendars.
  */
 export async function listCalendars(
   runtime: Runtime,
