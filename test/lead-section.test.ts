@@ -151,6 +151,10 @@ t.test("forms never ask for passwords, payment data or identity numbers", async 
     "Social security number",
     "API key",
     "Numéro de carte bancaire",
+    "Número de cuenta",
+    "Data di nascita",
+    "Wachtwoord",
+    "Palavra-passe",
   ];
   for (const label of labels) {
     const section = composeLeadSection({

@@ -1,7 +1,7 @@
 import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
-import { type Words, wordsOf } from "../../schemas/languages.ts";
-import { figuresBeyond, type Wish } from "../engines/answers/answers.ts";
-import { clip, fold, oneLine } from "../platform/characters.ts";
+import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
+import { figuresBeyond, holdsPhrase, plainWords, type Wish } from "../engines/answers/answers.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
 import { membersOf } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -64,9 +64,8 @@ const NUMBERS = /[\p{L}\p{N}]/u;
 /** Markup, handlers, URL schemes and entities: no line of the section needs them. */
 const MARKUP =
   /[<>{}\\]|\]\(|!\[|&(?:#|\w+;)|\bon\w+\s*=|\b(?:javascript|vbscript|data|file|blob)\s*:|:\/\/|\bstyle\s*=|\/\//i;
-/** Data that no lead form may ask for. */
-const SENSITIVE =
-  /\b(?:pass ?words?|passcodes?|passwort\w*|kennwort\w*|mots? de passe|contrasenas?|wachtwoord\w*|senhas?|pins?|tans?|credit ?cards?|card numbers?|kreditkarte\w*|carte (?:bancaire|bleue|de credit)|tarjetas?|cvv|cvc|iban|bank accounts?|account numbers?|kontonummer\w*|ssn|social security|sozialversicherung\w*|passports?|reisepass\w*|ausweis\w*|tax ids?|steuer ?id|api keys?|tokens?|secrets?|birth ?dates?|date of birth|geburtsdatum|mother s maiden|driver s licen[cs]e|one time codes?|verification codes?|otp)\b/;
+/** Data that no lead form may ask for, in every language: a model may write in any. */
+const SENSITIVE = Object.values(languages).flatMap(({ leadSection }) => leadSection.sensitive);
 
 /** The lead section, once per chat, for visitors who want contact, a quote, a demo, an individual price or a purchase. */
 export async function leadSectionFor(
@@ -219,7 +218,7 @@ class Check {
     const options = list(field.options).map((option) =>
       typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",
     );
-    const isFit = label !== "" && !options.includes("") && !SENSITIVE.test(spaced(String(field.key)));
+    const isFit = label !== "" && !options.includes("") && !isSensitive(String(field.key));
     return isFit ? [{ ...field, label, required: false, options }] : [];
   }
 
@@ -227,7 +226,7 @@ class Check {
   clean(text: string, length: number, holds = /\p{L}/u): string {
     const line = clip(oneLine(text), length);
     const reaches = figuresBeyond(line, "", this.#language).some((figure) => /^(?:mail|link|phone) /.test(figure));
-    return reaches || MARKUP.test(line) || SENSITIVE.test(spaced(line)) || !holds.test(line) ? "" : line;
+    return reaches || MARKUP.test(line) || isSensitive(line) || !holds.test(line) ? "" : line;
   }
 
   #text(proposed: unknown, length: number): string {
@@ -240,8 +239,9 @@ class Check {
   }
 }
 
-function spaced(text: string): string {
-  return fold(text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")).replace(/[^\p{L}\p{M}\p{N}]+/gu, " ");
+function isSensitive(text: string): boolean {
+  const spaced = text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2");
+  return holdsPhrase(plainWords(spaced), SENSITIVE);
 }
 
 function list(value: unknown): unknown[] {
