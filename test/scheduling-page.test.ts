@@ -182,12 +182,18 @@ async function run(t: Test): Promise<void> {
       const { page } = await visit(t, browser);
       await page.getByRole("button", { name: "11:30", exact: true }).focus();
       await page.clock.install();
-      await page.clock.fastForward(31_000);
-      const reloaded = page.waitForResponse(/\/slots\?/);
-      await page.evaluate(() => dispatchEvent(new Event("online")));
-      await reloaded;
-      await page.locator(".month:not(.loading)").waitFor();
+      const reload = async (): Promise<void> => {
+        await page.clock.fastForward(31_000);
+        const reloaded = page.waitForResponse(/\/slots\?/);
+        await page.evaluate(() => dispatchEvent(new Event("online")));
+        await reloaded;
+        await page.locator(".month:not(.loading)").waitFor();
+      };
+      await reload();
       t.equal(await focused(page), "11:30");
+      await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+      await reload();
+      t.ok(await page.evaluate(() => document.activeElement === document.body), "a focus that was left stays away");
       await page.route(/\/slots\?/, (route) => route.abort());
       await page.getByRole("button", { name: "Next month" }).press("Enter");
       const retry = page.getByRole("button", { name: "Try again" });

@@ -37,7 +37,7 @@ export class Picker {
   private problem: Problem | undefined;
   /** The progress of a search, instead of the button that started it. */
   private progress = "";
-  /** The element that had the focus, until a rendered one has it. */
+  /** The element with the focus, or the one that lost it by rendering, until another has it. */
   private held: Element | null = null;
   /** Number of the latest load; the result of an earlier one is ignored. */
   private turn = 0;
@@ -153,7 +153,8 @@ export class Picker {
   /** Renders the state. The focus stays on its day, time or button; if that is gone, it moves to what comes next. */
   private draw(): void {
     const { month, days, grid } = this;
-    if (document.activeElement !== document.body) this.held = document.activeElement;
+    // If the visitor took the focus away, as by a click beside it, it stays away.
+    if (document.activeElement !== document.body || this.held?.isConnected) this.held = document.activeElement;
     const isInGrid = grid.contains(this.held);
     const today = this.today();
     const chosen = days?.has(this.wanted) ? this.wanted : days?.keys().next().value;
@@ -174,6 +175,7 @@ export class Picker {
     const same = this.times.querySelector<HTMLElement>(`[data-key="${(this.held as HTMLElement).dataset.key}"]`);
     const next = this.status.querySelector<HTMLElement>("button, [tabindex]") ?? (isLoading ? null : day);
     (isInGrid ? day : (same ?? next))?.focus();
+    if (document.activeElement !== document.body) this.held = document.activeElement;
   }
 
   /** The notice below the month: none while it is loading or if it has free times. */

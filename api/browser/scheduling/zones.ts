@@ -1,6 +1,6 @@
 import { element, randomId } from "../agent/element.ts";
 import type { Host } from "./host.ts";
-import { clock, zoneText } from "./times.ts";
+import { clock, ownZone, zoneText } from "./times.ts";
 import { visit, words } from "./visit.ts";
 
 /** The choice of the zone and of the 12 or 24 hour clock. */
@@ -9,7 +9,7 @@ export function zoneControls(host: Host, changed: () => void): HTMLElement {
 }
 
 function zonePicker(host: Host, changed: () => void): HTMLElement {
-  const suggested = [...new Set([clock.zone, ownZone(), visit.event?.timeZone ?? "UTC", "UTC"])];
+  const suggested = [...new Set([clock.zone, ownZone, visit.event?.timeZone ?? "UTC", "UTC"])];
   const change = (): void => {
     clock.zone = select.value;
     changed();
@@ -23,10 +23,6 @@ function zonePicker(host: Host, changed: () => void): HTMLElement {
   const select = element("select", { change, pointerdown: fill, focus: fill }, group(words.suggested, suggested, host));
   select.value = clock.zone;
   return element("label.zone", element("span", words.zone), select);
-}
-
-function ownZone(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 }
 
 function group(label: string, zones: string[], { now }: Host): HTMLElement {
