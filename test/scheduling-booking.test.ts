@@ -320,7 +320,7 @@ t.test("questions are answered as their kind asks", async (t) => {
     field("mail", "email"),
     field("phone", "phone"),
     field("size", "number"),
-    field("plan", "select", { options: ["small", "large"] }),
+    field("plan", "select", { options: ["small", " large "] }),
     field("day", "radio", { options: ["Mon", "Tue"] }),
     field("terms", "checkbox", { required: true }),
     field("guest", "boolean"),

@@ -46,7 +46,9 @@ function line(text: string): string | undefined {
 
 const area: Check = (text) =>
   text.length > MAX_TEXT_LENGTH ? `is longer than ${MAX_TEXT_LENGTH} characters` : undefined;
-const choice: Check = (text, { options = [] }) => (options.includes(text) ? undefined : "is not one of the options");
+/** Spaces around an option don't count, as around every answer. */
+const choice: Check = (text, { options = [] }) =>
+  options.some((option) => option.trim() === text) ? undefined : "is not one of the options";
 const decision: Check = (text) => (isTrue(text) || isFalse(text) ? undefined : "is neither true nor false");
 
 const checks: Record<BookingField["type"], Check> = {
