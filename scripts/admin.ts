@@ -23,6 +23,7 @@ import { failedJobs, retryJob } from "../core/operations/failed-jobs.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { importHandle } from "../core/operations/handle-import.ts";
 import { resealAll } from "../core/operations/rotation.ts";
+import { isAddress } from "../core/platform/address.ts";
 import { openClock } from "../core/platform/clock.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { Fail, invalid } from "../core/platform/errors.ts";
@@ -51,14 +52,14 @@ const commands: Record<string, Command> = {
   "create-handle": command(
     { needed: ["handle", "account", "owner"], optional: ["email"], flags: ["no-assistant"] },
     async (admin, { "no-assistant": plain, ...asked }) => ({
-      handle: await createHandle(admin, { ...asked, assistant: plain === undefined }),
+      handle: await createHandle(admin, { ...asked, email: addressOf(asked), assistant: plain === undefined }),
     }),
   ),
   grant: command(
     { needed: ["handle", "user"], optional: ["role", "email"] },
-    async ({ redis }, { handle, user, role, email }) => {
+    async ({ redis }, { handle, user, role, ...more }) => {
       const granted = { handle, userId: user, role: roleOf(role ?? "CREATOR") };
-      await grantRole(redis, { ...granted, email });
+      await grantRole(redis, { ...granted, email: addressOf(more) });
       return granted;
     },
   ),
@@ -247,6 +248,11 @@ async function writeExport(admin: Admin, { handle, file }: Options<"handle", "fi
 async function mustBeHandle({ redis }: Admin, handle: string): Promise<void> {
   if ((await findHandle(redis, handle)) === undefined)
     throw new Fail("not_found", { detail: `There is no handle ${handle}.` });
+}
+
+function addressOf({ email }: { email?: string | undefined }): string | undefined {
+  if (email !== undefined && !isAddress(email)) throw invalid("/email", "is not an email address");
+  return email;
 }
 
 function roleOf(name: string): Role {

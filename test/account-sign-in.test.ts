@@ -58,6 +58,18 @@ t.test("a person signs in with the code that was mailed, once", async (t) => {
   t.match((await post(service, { signInId, code }).expect(400)).text, /That code is no longer valid/);
 });
 
+t.test("an international address signs in however the browser spells its domain", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const ida = { handle: "acme", account: "acct_acme", owner: "user_ida", email: "Ida@Bücher.example", assistant: true };
+  await createHandle(service.runtime, ida);
+  for (const [place, typed] of ["ida@xn--bcher-kva.example", "Ida@bücher.example"].entries()) {
+    const signInId = await askForCode(service, typed);
+    await eventually(() => inbox.mails.length === place + 1);
+    const code = await codeAt(inbox, "ida@bücher.example");
+    await post(service, { signInId, code }).expect(303);
+  }
+});
+
 t.test("a code whose delivery is unsure is mailed again as the same mail", async (t) => {
   const rude = await startRudeServer(t, { at: "dot", does: "close" });
   const { service } = await startSignIn(t, { SMTP_URL: rude.url });

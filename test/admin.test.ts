@@ -36,6 +36,9 @@ t.test("a handle is made, its users get and lose their roles, and it is switched
     return (await answer.json().then((body: { code?: string }) => body.code)) ?? answer.status;
   };
   t.equal(await status(), "forbidden");
+  const misspelt = await admin("grant", "--handle", "acme", "--user", "user_2", "--email", "user_2.example.com");
+  t.match(misspelt, { code: 1, error: { code: "invalid_request", detail: "email is not an email address" } });
+  t.equal(await status(), "forbidden");
   t.match((await admin("grant", "--handle", "acme", "--user", "user_2", "--role", "OPERATOR")).result, {
     role: "OPERATOR",
   });

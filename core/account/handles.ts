@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
+import { distinct, sameAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Role, type Runtime, roles } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -103,24 +104,24 @@ export async function grantRole(
   await redis.sadd(keys.userHandles(input.userId), input.handle);
   if (input.email) {
     // The map comes first: an address in it counts only while its user has that address.
-    await redis.set(keys.userOfEmail(input.email.toLowerCase()), input.userId);
+    await redis.set(keys.userOfEmail(sameAddress(input.email)), input.userId);
     await redis.hset(keys.user(input.userId), "email", input.email);
   }
   await redis.hset(keys.handle(input.handle), `role:${input.userId}`, input.role);
 }
 
-/** The user with this email address, in any case. If several users have had it, the newest wins. */
+/** The user with this email address, in any spelling. If several users have had it, the newest wins. */
 export async function userOfEmail(redis: Redis, email: string): Promise<string | undefined> {
-  const userId = await redis.get(keys.userOfEmail(email.toLowerCase()));
+  const userId = await redis.get(keys.userOfEmail(sameAddress(email)));
   const current = userId === null ? null : await redis.hget(keys.user(userId), "email");
-  return current?.toLowerCase() === email.toLowerCase() ? (userId as string) : undefined;
+  return current !== null && sameAddress(current) === sameAddress(email) ? (userId as string) : undefined;
 }
 
 /** The known addresses of a handle's owners. */
 export async function ownerAddresses(redis: Redis, handle: string): Promise<string[]> {
   const owners = (await membersOf(redis, handle)).filter(({ role }) => role === "OWNER");
   const sorted = owners.sort((one, other) => (one.userId < other.userId ? -1 : 1));
-  return [...new Set(sorted.flatMap(({ email }) => email ?? []))];
+  return distinct(sorted.flatMap(({ email }) => email ?? []));
 }
 
 /** Revokes a user's access to a handle at once. */
@@ -248,7 +249,7 @@ async function grantAll(redis: Redis, { handle, members }: ArrivingHandle): Prom
   for (const { userId, role, email } of members) {
     const known = email === null ? undefined : await userOfEmail(redis, email);
     const here = await redis.hget(keys.user(userId), "email");
-    const isOther = here !== null && here.toLowerCase() !== email?.toLowerCase();
+    const isOther = here !== null && (email === null || sameAddress(here) !== sameAddress(email));
     if (known !== undefined) await grantRole(redis, { handle, userId: known, role });
     else if (isOther) left.push(userId);
     else await grantRole(redis, { handle, userId, role, email: email ?? undefined });

@@ -2,6 +2,7 @@ import type { signInForm, signInPage } from "../../schemas/account.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { layOut } from "../engines/mail/mail.ts";
+import { sameAddress } from "../platform/address.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
@@ -81,8 +82,10 @@ function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): vo
 async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
   const { env, redis, queues } = runtime;
   const { returnTo = "" } = input;
-  const email = (input.email ?? "").trim().toLowerCase();
-  if (email.length > 254 || !address.test(email)) return { step: "email", returnTo, problem: "email" };
+  const typed = (input.email ?? "").trim();
+  // Some browsers send an international domain in ASCII, others as it was typed.
+  const email = typed.length > 254 ? "" : sameAddress(typed);
+  if (!address.test(email)) return { step: "email", returnTo, problem: "email" };
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
   try {
     await admitCodeRequest(runtime, { email, cookie: input.cookie, network: caller.network ?? "" });
