@@ -24,7 +24,7 @@ export const keys = {
   accountHandles: (account: string) => `account-handles:{${account}}`, // set; for ever
   accountDomains: (account: string) => `account-domains:{${account}}`, // set; for ever
   domain: (domain: string) => `domain:{${domain}}`, // hash account, handle, owned, createdAt, claim:<account> = handle, identity fields; for ever
-  userOfEmail: (email: string) => `user-of-email:{${email}}`, // string, user id by address in lower case, its domain in ASCII; a hint, user: decides; for ever
+  userOfEmail: (email: string) => `user-of-email:{${email}}`, // string, user id by address in lower case; a hint, user: decides; for ever
   token: (tokenId: string) => `token:{${tokenId}}`, // hash digest, user, name, scopes, created, used; until it expires
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
@@ -49,7 +49,7 @@ export const keys = {
   strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h
 
   // leads
-  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (mail or digest to its owners); until erased
+  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (mail or digest to its owners), erased (its erasure has begun); until erased
   leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased
