@@ -1,7 +1,6 @@
 import { Buffer } from "node:buffer";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { Redis, ReplyError } from "ioredis";
 import t, { type Test } from "tap";
 import { readRows, readState } from "../core/engines/search/redisearch-commands.ts";
@@ -89,8 +88,13 @@ const counted = ["LIMIT", "0", "0", "DIALECT", "2"];
 const countOutdated = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} -@termsVersion:{3}", ...counted];
 const countAll = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @dimensions:[1 +inf]", ...counted];
 const countFitting = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @model:{test} @dimensions:[4 4]", ...counted];
-/** Longer than the state of an index is remembered. */
-const laterMs = 120;
+/** The time of all indexes, which stands still while a test runs. */
+let time = 1;
+const stopwatch = { now: () => time };
+/** Lets more time pass than the state of an index is remembered. */
+function passMoment(): void {
+  time += 120;
+}
 
 /** A real Redis whose search commands a table answers; a command that isn't in the table fails the test. */
 class Double {
@@ -213,7 +217,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     const double = new Double(t, redis).on(infoWords, info).on(infoVectors, info).on(countOutdated, nothing);
     const logged: [string, object][] = [];
     const write = (details: object, event: string) => void logged.push([event, details]);
-    const index = new RediSearchIndex(double.redis, fallback, { info: write, warn: write });
+    const index = new RediSearchIndex(double.redis, fallback, { log: { info: write, warn: write }, stopwatch });
     t.teardown(() => index.close());
     return { double, index, logged };
   };
@@ -342,15 +346,15 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
   t.test(`${protocol}: the state of an index is remembered for a moment, and not over a reconnection`, async (t) => {
     const client = await connected(t);
     const double = new Double(t, client).on(infoWords, info).on(countOutdated, nothing).on(searchWords, words);
-    const index = new RediSearchIndex(double.redis, fallback);
+    const index = new RediSearchIndex(double.redis, fallback, { stopwatch });
     t.teardown(() => index.close());
     await Promise.all([index.search(question), index.search(question), index.search(question)]);
     const sent = double.sent.map(([command]) => command);
     t.equal(sent.filter((command) => command === "FT.INFO").length, 1, "questions that come together ask once");
-    await delay(laterMs);
+    passMoment();
     double.on(infoWords, building);
     t.same(summary(await index.search(question)), inProcess, "made again by somebody meanwhile");
-    await delay(laterMs);
+    passMoment();
     double.on(infoWords, info);
     t.same(summary(await index.search(question)), ["lexical", false, "doc_1:0", "doc_1:1"]);
     double.on(infoWords, building);
@@ -366,7 +370,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
       client.disconnect(true);
       await once(client, "ready");
     });
-    const index = new RediSearchIndex(double.redis, fallback);
+    const index = new RediSearchIndex(double.redis, fallback, { stopwatch });
     t.teardown(() => index.close());
     t.same(summary(await index.search(question)), inProcess);
     t.same([...index.fallbacks], [["reconnected", 1]]);
@@ -388,7 +392,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     t.same(await index.status(), { kind: "redisearch", serving: "in-process", reason: "building" });
     t.same(summary(await index.search(question)), inProcess);
     t.same(logged, [["knowledge.index.fallback", { reason: "building", count: 1 }]]);
-    await delay(laterMs);
+    passMoment();
     t.same(ids(await index.search(question)), ["doc_1:0", "doc_1:1"]);
     t.same(await index.status(), { kind: "redisearch", serving: "redisearch" });
     double.on(infoVectors, building);
@@ -401,9 +405,9 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     const { double, index } = open(t);
     double.on(infoWords, adapted(real.missingInfo), building, info).on(createWords, ok).on(searchWords, words);
     t.same(summary(await index.search(question)), inProcess);
-    await delay(laterMs);
+    passMoment();
     t.same(summary(await index.search(question)), inProcess);
-    await delay(laterMs);
+    passMoment();
     t.same(summary(await index.search(question)), ["lexical", false, "doc_1:0", "doc_1:1"]);
     t.same(double.sent, [infoWords, createWords, infoWords, infoWords, countOutdated, searchWords]);
     double.on(searchWords, adapted(real.missingSearch));
@@ -494,7 +498,7 @@ t.test("a server that stopped early says so, and the in-process index answers in
   const { info, nothing } = recordings.RESP3;
   const double = new Double(t, redis).on(infoWords, adapted(info)).on(countOutdated, adapted(nothing));
   const early = adapted(recordings.RESP3.words, { warning: "Timeout limit was reached" });
-  const index = new RediSearchIndex(double.on(searchWords, withoutFields(early)).redis, fallback);
+  const index = new RediSearchIndex(double.on(searchWords, withoutFields(early)).redis, fallback, { stopwatch });
   t.same(summary(await index.search(question)), inProcess);
   t.same([...index.fallbacks], [["partial", 1]]);
 });
