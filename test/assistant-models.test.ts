@@ -11,7 +11,7 @@ const words = (text: string): OddDelta[] => text.split(/(?<= )/).map((word) => (
 
 function* endless(delta: OddDelta): Generator<OddDelta> {
   for (;;) {
-    yield 5;
+    yield 50;
     yield delta;
   }
 }
