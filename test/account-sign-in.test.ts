@@ -60,13 +60,14 @@ t.test("a person signs in with the code that was mailed, once", async (t) => {
 
 t.test("an international address signs in however the browser spells its domain", async (t) => {
   const { service, inbox } = await startSignIn(t);
+  const returnTo = "https://app.test/inbox";
   const ida = { handle: "acme", account: "acct_acme", owner: "user_ida", email: "Ida@Bücher.example", assistant: true };
   await createHandle(service.runtime, ida);
   for (const [place, typed] of ["ida@xn--bcher-kva.example", "Ida@bücher.example"].entries()) {
-    const signInId = await askForCode(service, typed);
+    const signInId = await askForCode(service, typed, returnTo);
     await eventually(() => inbox.mails.length === place + 1);
     const code = await codeAt(inbox, "ida@bücher.example");
-    await post(service, { signInId, code }).expect(303);
+    await post(service, { signInId, code, returnTo }).expect(303);
   }
 });
 
