@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { providers } from "../core/engines/calendars/providers/table.ts";
+import { keepCredential } from "../core/scheduling/credentials.ts";
+import { keys } from "../core/store/keys.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { startService } from "../fixtures/service.ts";
 import type { StoredCredential } from "../schemas/integrations.ts";
@@ -68,4 +71,34 @@ t.test("a reading whose events are expanded for ten minutes is abandoned", async
   const question = { calendarId: `${serverUrl}/office/`, from: 0, to: Date.parse("2027-01-01"), zone: "UTC" };
   const reading = providers.caldav?.calendars?.busy(runtime, account, question);
   await t.rejects(reading as Promise<unknown>, { name: "CalendarServerError", message: /take too long to read/ });
+});
+
+t.test("one handle's many accounts are read a few at a time, once for all that ask meanwhile", async (t) => {
+  let [running, most, asked] = [0, 0, 0];
+  const serverUrl = await answering(t, async (_request, response) => {
+    asked += 1;
+    most = Math.max(most, ++running);
+    await sleep(50);
+    running -= 1;
+    response.writeHead(404).end();
+  });
+  const { runtime } = await startService(t);
+  const names = Array.from({ length: 50 }, (_, at) => `user${at}`);
+  const secretOf = (username: string) =>
+    JSON.stringify({ serverUrl, username, password: "secret", home: `${serverUrl}/` });
+  const keep = (account: string) =>
+    keepCredential(runtime, "acme", { providerKey: "caldav", account, secret: secretOf(account) });
+  const busyCalendarIds = ["a", "b", "c", "d"].map((name) => `${serverUrl}/${name}/`);
+  for (const name of names) {
+    const selected = { credentialId: (await keep(name)).credentialId, busyCalendarIds, destinationCalendarId: null };
+    if (name < "user15")
+      await runtime.redis.hset(keys.selectedCalendars("acme"), selected.credentialId, JSON.stringify(selected));
+  }
+  await Promise.all(Array.from({ length: 5 }, () => runtime.busySource.readAgain("acme")));
+  t.ok(most <= 8, `${most} requests at once`);
+  const once = asked;
+  await runtime.busySource.readAgain("acme");
+  t.equal(asked, 2 * once, "five who asked at once had one reading");
+  await t.rejects(keep("one more"), { code: "invalid_request", message: /at most 50/ });
+  t.ok(await keep("user49"), "a connected one may be connected again");
 });

@@ -61,6 +61,21 @@ t.test("a hostile calendar server blocks no worker: other handles are served and
   t.match(await service.worker.end(), { code: 0 }, "SIGTERM ends the process in order");
 });
 
+t.test("the next reading of selected calendars is certain before the first one ends", async (t) => {
+  const { runtime, dav, connect, select } = await openHostileStage(t);
+  const { credentialId } = (await connect()).body.credential as { credentialId: string };
+  dav.attacks.set("sync", attacks.silence);
+  let isAnswered = false;
+  const selecting = select(credentialId).finally(() => {
+    isAnswered = true;
+  });
+  const next = await eventually(async () => (await runtime.queues.queue("scheduling").getDelayed())[0]);
+  t.notOk(isAnswered, "even if the process dies now");
+  t.match(next, { name: "scheduling.pull", data: { handle: "evil" } });
+  dav.attacks.clear();
+  t.equal((await selecting).status, 200);
+});
+
 t.test("jobs that wait for one handle's server leave room for those of others", async (t) => {
   const { runtime, dav, connect, owner } = await openHostileStage(t);
   const { credentialId } = (await connect()).body.credential as { credentialId: string };

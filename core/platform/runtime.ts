@@ -426,5 +426,8 @@ export interface PaymentProvider {
 
 /** Reads a handle's selected calendars again for their busy times. Must not fail. */
 export interface BusySource {
+  /** The end of a running reading, or of a new one. */
   refresh(handle: string): Promise<void>;
+  /** The end of a reading that begins after the call, as a change of the selection needs it. */
+  readAgain(handle: string): Promise<void>;
 }

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { SelectedCalendars } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
 import {
@@ -16,7 +18,7 @@ import { isRedisAway, pipelined } from "../store/redis.ts";
 import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { updateHealth } from "./credentials.ts";
-import { endPause, pauseCalendars, pausedUntil, type Selection, selectionsOf } from "./selections.ts";
+import { endPause, keepSelection, pauseCalendars, pausedUntil, type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
@@ -25,8 +27,11 @@ const PULL_INTERVAL_MS = 5 * 60_000;
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
 const PERIOD_MS = 28 * day;
-/** Concurrent calendar reads per account. */
+/** Accounts of a handle that are read concurrently, and concurrent calendar reads of each: a reading may take some ten megabytes. */
+const MAX_CONCURRENT_ACCOUNTS = 2;
 const MAX_CONCURRENT_READS = 4;
+/** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */
+const SELECTION_TIMEOUT_MS = 20_000;
 /** Most instances in one handle's busy times. */
 const MAX_INSTANCES = 100_000;
 
@@ -45,8 +50,19 @@ export async function pullCalendars(
   await pullNow(runtime, handle);
 }
 
+/** Replaces the selection of an account, and reads the selected calendars. The first pull is written with the selection. */
+export async function changeSelection(runtime: Runtime, handle: string, selected: SelectedCalendars): Promise<void> {
+  await keepSelection(runtime, { handle, selected, pull: nextPull(handle, Date.now()) });
+  await readSelected(runtime, handle);
+}
+
+/** Reads the selected calendars of a handle after a change of the selection. */
+export async function readSelected({ busySource }: Runtime, handle: string): Promise<void> {
+  await Promise.race([busySource.readAgain(handle), sleep(SELECTION_TIMEOUT_MS, undefined, { ref: false })]);
+}
+
 /** Reads the selected calendars of a handle, retries failed writes and schedules the next pull; during a pause it only schedules. */
-export async function pullNow(runtime: Runtime, handle: string): Promise<void> {
+async function pullNow(runtime: Runtime, handle: string): Promise<void> {
   const until = await pausedUntil(runtime, handle);
   if (until === 0) {
     await pull(runtime, handle);
@@ -68,15 +84,20 @@ export async function resumePulls({ redis, queues }: Pick<Runtime, "redis" | "qu
  */
 export function openBusySource(runtime: () => Runtime): BusySource {
   const pulling = new Map<string, Promise<void>>();
-  const refresh = (handle: string): Promise<void> =>
+  const pullOnce = (handle: string): Promise<void> =>
     pullNow(runtime(), handle)
       .catch((error: Error) => runtime().log.warn({ handle, error: error.message }, "calendar.pull_failed"))
       .finally(() => pulling.delete(handle));
+  const refresh = (handle: string): Promise<void> => {
+    const running = pulling.get(handle) ?? pullOnce(handle);
+    pulling.set(handle, running);
+    return running;
+  };
   return {
-    refresh(handle) {
-      const running = pulling.get(handle) ?? refresh(handle);
-      pulling.set(handle, running);
-      return running;
+    refresh,
+    async readAgain(handle) {
+      await pulling.get(handle);
+      await refresh(handle);
     },
   };
 }
@@ -100,7 +121,12 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   const selections = (await selectionsOf(runtime, handle)).filter(({ busyCalendarIds }) => busyCalendarIds.length > 0);
   if (selections.length === 0) return clearBusy(runtime, handle);
   const zone = await scheduleZone(runtime, handle);
-  await Promise.all(selections.map((selection) => pullAccount(runtime, { selection, zone })));
+  const left = [...selections];
+  const pullNext = async (): Promise<void> => {
+    for (let selection = left.shift(); selection !== undefined; selection = left.shift())
+      await pullAccount(runtime, { selection, zone });
+  };
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
   const kept = selections.flatMap(({ account, busyCalendarIds }) =>
     busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
   );

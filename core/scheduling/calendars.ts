@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Calendar,
   type Credential,
@@ -22,12 +21,10 @@ import { clip, oneLine } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { pullNow } from "./busy-calendars.ts";
+import { changeSelection } from "./busy-calendars.ts";
 import { credentialsOf, keepCredential, readCredential, updateHealth } from "./credentials.ts";
-import { keepSelection, opened } from "./selections.ts";
+import { opened } from "./selections.ts";
 
-/** Ms that a selection waits for the first reading of its calendars. */
-const SELECTION_TIMEOUT_MS = 20_000;
 /** Most characters of a calendar's name. */
 const MAX_NAME_LENGTH = 200;
 
@@ -90,9 +87,7 @@ export async function selectCalendars(
   const target = known.find(({ calendarId }) => calendarId === destination);
   if (destination !== undefined && target?.writable !== true)
     throw invalid("/destinationCalendarId", target ? "is read-only" : "is not a calendar of this account");
-  await keepSelection(runtime, handle, selected);
-  // A slow calendar is still read after the response.
-  await Promise.race([pullNow(runtime, handle), sleep(SELECTION_TIMEOUT_MS, undefined, { ref: false })]);
+  await changeSelection(runtime, handle, selected);
   return { selectedCalendars: selected };
 }
 

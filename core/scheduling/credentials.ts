@@ -24,7 +24,10 @@ export async function readCredential(
   return requireRecord<StoredCredential>(redis, keys.credential(handle, credentialId), "integration_not_found");
 }
 
-/** Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. */
+/** Most connected accounts of a handle. */
+const MAX_ACCOUNTS = 50;
+
+/** Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. `invalid_request` if full. */
 export async function keepCredential(
   runtime: Runtime,
   handle: string,
@@ -40,6 +43,10 @@ export async function keepCredential(
       },
     }));
   if (again) return toCredential(again);
+  if (all.length >= MAX_ACCOUNTS)
+    throw new Fail("invalid_request", {
+      detail: `A handle has at most ${MAX_ACCOUNTS} connected accounts; disconnect one first.`,
+    });
   const at = runtime.now();
   const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
   const bare = { credentialId: runtime.id("cred_"), ...made, ...stamp };

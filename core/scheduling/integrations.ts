@@ -22,6 +22,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { readSelected } from "./busy-calendars.ts";
 import {
   credentialsOf,
   dropCredential,
@@ -120,7 +121,7 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
   const stored = await readCredential(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
   await dropCredential(runtime, handle, credentialId);
-  if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await runtime.busySource.refresh(handle);
+  if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await readSelected(runtime, handle);
   return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
 }
 

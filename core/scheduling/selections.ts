@@ -7,7 +7,7 @@ import {
   type ProviderMeetings,
   providers,
 } from "../engines/calendars/calendars.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { credentialsOf, secretOf, updateHealth } from "./credentials.ts";
 
@@ -29,10 +29,15 @@ export interface Destination {
 /** The stored form; `at` is its creation in real ms. */
 type Stored = SelectedCalendars & { at: number };
 
-/** Replaces the selection of an account. */
-export async function keepSelection({ redis }: Runtime, handle: string, selected: SelectedCalendars): Promise<void> {
+/** Replaces the selection of an account, with the job of its next pull. */
+export async function keepSelection(
+  { queues }: Runtime,
+  { handle, selected, pull }: { handle: string; selected: SelectedCalendars; pull: Job },
+): Promise<void> {
   const stored: Stored = { ...selected, at: Date.now() };
-  await redis.hset(keys.selectedCalendars(handle), selected.credentialId, JSON.stringify(stored));
+  await queues.commit(handle, [pull], (transaction) =>
+    transaction.hset(keys.selectedCalendars(handle), selected.credentialId, JSON.stringify(stored)),
+  );
 }
 
 /** The selections of a handle whose accounts are still connected, oldest first; others are forgotten. */
