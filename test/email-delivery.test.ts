@@ -191,6 +191,25 @@ t.test("a refused recipient fails alone, and only a hopeless one is suppressed",
   t.equal(server.mails.length, 1);
 });
 
+t.test("an erased recipient is gone from the server's words too", async (t) => {
+  const server = await startMailServer(t);
+  server.refuseRecipient = (address) => ({ code: 550, words: `5.1.1 <${address.toUpperCase()}>: unknown` });
+  const env = { PUBLIC_PAGE_AGENT_ENABLED: "1" };
+  const service = await startMailing(t, server.url, { env, workers: ["email", "campaigns"] });
+  const { send, until, read, owner } = await makeSending(service);
+  const lead = await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@far.example" });
+  const id = await send(["ada@far.example", "o-ada@far.example"]);
+  await until(id, "FAILED");
+  await owner.delete(`/v2/handles/acme/leads/${lead.body.lead.leadId}`).expect(204);
+  const told = async () =>
+    (await read(id)).timeline.filter(({ type }) => type === "FAILED").map(({ reason }) => reason);
+  await eventually(async () => !/<ADA/i.test(String(await told())));
+  t.same((await told()).sort(), [
+    "recipient_refused: 550 5.1.1 <O-ADA@FAR.EXAMPLE>: unknown",
+    "recipient_refused: 550 5.1.1 <erased@erased.invalid>: unknown",
+  ]);
+});
+
 t.test("a recipient who is refused with the code of a login is retried later, and delays nobody", async (t) => {
   const server = await startMailServer(t);
   server.refuseRecipient = (address) =>

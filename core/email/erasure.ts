@@ -1,5 +1,5 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import { addressDigest } from "../platform/address.ts";
+import { addressDigest, asciiAddress } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
@@ -80,14 +80,21 @@ async function replaceRecipient(
   const timeline = keys.messageEvents(handle, messageId);
   const [json, about] = await redis.hmget(message, "json", `about:${n}`);
   const events = await redis.lrange(timeline, 0, -1);
-  const without = (text: string): string => withoutAddress(text, recipient);
   await transact(redis, (transaction) => {
     transaction.hset(message, {
-      json: without(json ?? ""),
-      [`about:${n}`]: without(about ?? ""),
+      json: withoutAddress(json ?? "", recipient),
+      [`about:${n}`]: withoutAddress(about ?? "", recipient),
       [`digest:${n}`]: addressDigest(ERASED_ADDRESS),
     });
     for (const [place, event] of events.entries())
-      if (without(event) !== event) transaction.lset(timeline, place, without(event));
+      if (withoutAddress(event, recipient) !== event)
+        transaction.lset(timeline, place, withoutMentions(event, recipient));
   });
+}
+
+/** A recipient's event without the address in any spelling: mail servers quote it in their reasons. */
+function withoutMentions(event: string, recipient: string): string {
+  const spellings = [recipient, asciiAddress(recipient) ?? recipient];
+  const literal = spellings.map((text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
+  return event.replace(new RegExp(literal.join("|"), "giu"), ERASED_ADDRESS);
 }
