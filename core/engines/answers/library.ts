@@ -1,4 +1,3 @@
-// Over 300 lines: the index of words and the readings of its sections share their private tables.
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
@@ -42,21 +41,11 @@ interface Reading {
   shapes: Map<Shape, boolean>;
 }
 
-/** Terms of the title, the headings, the names of columns and the lead-in of a block. */
-interface Surroundings {
-  strengths: Strengths;
-  heading: readonly string[];
-}
-
-interface Wanted {
-  likeness: Likeness;
-  weight: number;
-}
-
-interface AskedShape {
-  shape: Shape;
+/** A word of a question, or a requested shape with the words for it. */
+interface Part {
   words: readonly Likeness[];
   weight: number;
+  shape?: Shape;
 }
 
 /** The weight of a word in the title of a source. All constants here were chosen on seven sets of questions together (`npm run bench -- answers`). */
@@ -90,12 +79,21 @@ const MAX_SECTIONS = 20_000;
 /** All public text of a handle, with an index of its words. */
 export class Library {
   readonly sections: Section[] = [];
-  /** By term: pairs of a section's index and the term's weight there. */
-  readonly #postings = new Map<string, number[]>();
+  /** By term: the sections that contain it, by their index, with the term's weight there. */
+  readonly #postings = new Map<string, Map<number, number>>();
   readonly #readings = new WeakMap<Section, Reading[]>();
-  readonly #likeness = new LRUCache<string, Likeness>({ max: 2000 });
-  /** Those of the latest blocks. */
-  readonly #surroundings = new LRUCache<string, Surroundings>({ max: 4 });
+  readonly #likeness = new LRUCache<string, Likeness>({
+    max: 2000,
+    memoMethod: (key) => {
+      const [language = "", ...forms] = key.split(" ");
+      return likenessOf(forms, this.#postings, language);
+    },
+  });
+  /** The terms of the latest titles, headings and names of columns; blocks that follow each other mostly have the same ones. */
+  readonly #terms = new LRUCache<string, string[]>({
+    max: 100,
+    memoMethod: (key) => termsIn(key.slice(key.indexOf(" ")), key.slice(0, key.indexOf(" "))),
+  });
 
   /** Reads one section per step, so that the caller can pause. */
   *read(sources: Iterable<Source>): Generator<void> {
@@ -112,20 +110,20 @@ export class Library {
 
   /** The sections that match a question, the best first. */
   rank(question: Question, place: Place = {}): Section[] {
-    return this.#rank(this.#wanted(question), question, place);
+    return this.#rank(this.#partsOf(question), question, place);
   }
 
   /** The units of the best sections, the best first. */
   hits(question: Question, place: Place = {}): Hit[] {
-    const wanted = this.#wanted(question);
-    const asks = this.#asks(question, wanted);
-    const onlyShape = asks.length > 0 && wanted.every(({ likeness }) => likeness.size === 0);
-    const sections = onlyShape ? this.#first(place) : this.#rank(wanted, question, place).slice(0, MAX_SECTIONS_READ);
-    const found = sections.flatMap((section) => {
-      const lead = this.#lead(section, question, place);
-      return this.#hitsIn(section, { wanted, asks }).map((hit) => ({ ...hit, score: hit.score * lead }));
-    });
-    return found.sort((one, other) => other.score - one.score);
+    const parts = this.#partsOf(question);
+    const isUnknown = parts.every(({ shape, words }) => shape || words[0]!.size === 0);
+    const sections =
+      isUnknown && parts.some(({ shape }) => shape)
+        ? this.#first(place)
+        : this.#rank(parts, question, place).slice(0, MAX_SECTIONS_READ);
+    return sections
+      .flatMap((section) => this.#hitsIn(section, parts, this.#lead(section, question, place)))
+      .sort((one, other) => other.score - one.score);
   }
 
   /** The units of a section with the weights of their terms. */
@@ -135,33 +133,21 @@ export class Library {
 
   /** The terms of the library that match a word. */
   likenessOf({ forms }: Pick<Subject, "forms">, language: string): Likeness {
-    const key = `${language} ${forms.join(" ")}`;
-    const known = this.#likeness.get(key);
-    if (known) return known;
-    const found = likenessOf(forms, this.#postings, language);
-    this.#likeness.set(key, found);
-    return found;
+    return this.#likeness.memo([language, ...forms].join(" "));
   }
 
-  #rank(wanted: readonly Wanted[], question: Question, place: Place): Section[] {
-    const scores = new Map<number, number>();
-    for (const { likeness, weight } of wanted) {
+  #rank(parts: readonly Part[], question: Question, place: Place): Section[] {
+    const scores = new Map([...(place.near ?? [])].map(({ at }) => [at, 0]));
+    for (const { words, weight } of parts.filter(({ shape }) => !shape)) {
       const held = new Map<number, number>();
-      for (const [term, near] of likeness) {
-        const posting = this.#postings.get(term)!;
-        for (let pair = 0; pair < posting.length; pair += 2) {
-          const [at, strength] = [posting[pair]!, posting[pair + 1]! * near];
-          if (strength > (held.get(at) ?? 0)) held.set(at, strength);
-        }
-      }
+      for (const [term, near] of words[0]!)
+        for (const [at, strength] of this.#postings.get(term)!)
+          held.set(at, Math.max(held.get(at) ?? 0, strength * near));
       for (const [at, strength] of held) scores.set(at, (scores.get(at) ?? 0) + weight * strength);
     }
-    for (const { at } of place.near ?? []) scores.set(at, scores.get(at) ?? 0);
     return [...scores]
-      .map(([at, score]) => ({
-        section: this.sections[at]!,
-        score: score * this.#lead(this.sections[at]!, question, place),
-      }))
+      .map(([at, score]) => ({ section: this.sections[at]!, score }))
+      .map(({ section, score }) => ({ section, score: score * this.#lead(section, question, place) }))
       .sort((one, other) => other.score - one.score)
       .map(({ section }) => section);
   }
@@ -172,51 +158,44 @@ export class Library {
     return [...new Set([...own, ...this.sections])].slice(0, MAX_SECTIONS_SCANNED);
   }
 
-  #hitsIn(section: Section, { wanted, asks }: { wanted: readonly Wanted[]; asks: readonly AskedShape[] }): Hit[] {
+  #hitsIn(section: Section, parts: readonly Part[], lead: number): Hit[] {
     const readings = this.#readingsOf(section);
-    const rows = readings.map((reading, at) => ({
-      reading,
-      held: wanted.map(({ likeness }) => strengthOf(reading.strengths, likeness)),
-      shaped: asks.map((ask) => shapedAt(readings, at, ask)),
-    }));
-    const whole = wanted.map((_, at) => Math.max(...rows.map(({ held }) => held[at]!)));
-    const missing = Math.max(0, ...whole.map((held, at) => (1 - held) * wanted[at]!.weight)) / this.rarest;
-    const parts = [...wanted, ...asks];
     const total = parts.reduce((sum, { weight }) => sum + weight, 0) || 1;
-    return rows.map(({ reading, held, shaped }) => {
-      const share = [...held, ...shaped].reduce((sum, strength, at) => sum + strength * parts[at]!.weight, 0) / total;
-      const isShaped = asks.length === 0 ? undefined : shaped.some((one) => one > 0);
-      const isHeaded = wanted.some(({ likeness }) =>
-        reading.heading.some((term) => (likeness.get(term) ?? 0) >= HEADS),
+    const held = parts.map((part) => readings.map((_, at) => heldAt(readings, at, part)));
+    const absent = parts.map(({ shape, weight }, at) => (shape ? 0 : weight * (1 - Math.max(...held[at]!))));
+    const missing = Math.max(0, ...absent) / this.rarest;
+    return readings.map(({ unit, heading }, at) => {
+      const share = parts.reduce((sum, { weight }, part) => sum + weight * held[part]![at]!, 0) / total;
+      const shaped = parts.flatMap(({ shape }, part) => (shape ? [held[part]![at]! > 0] : []));
+      const isShaped = shaped.length === 0 ? undefined : shaped.includes(true);
+      const isHeaded = parts.some(
+        ({ shape, words }) => !shape && heading.some((term) => (words[0]!.get(term) ?? 0) >= HEADS),
       );
-      const score = share * (isShaped === false ? SHAPELESS : 1) * (isHeaded ? 1 + HEADED : 1);
-      return { unit: reading.unit, score, share, missing, isShaped, isHeaded };
+      const score = lead * share * (isShaped === false ? SHAPELESS : 1) * (isHeaded ? 1 + HEADED : 1);
+      return { unit, score, share, missing, isShaped, isHeaded };
     });
   }
 
-  #wanted({ subjects, language }: Question): Wanted[] {
-    const parts = subjects.flatMap((subject) => this.#partsOf(subject, language));
-    return parts.flatMap((subject) => {
-      const likeness = this.likenessOf(subject, language);
-      if (likeness.size === 0 && isSlipOf(subject.text, stopWords(language))) return [];
-      return [{ likeness, weight: this.weightOf(subject, likeness) }];
-    });
-  }
-
-  /** The two words of a compound that the library has apart: "Wednesday" and "afternoon" of "woensdagmiddag". */
-  #partsOf(subject: Subject, language: string): Subject[] {
-    if (!isCompounding(language) || subject.forms.some((form) => this.#postings.has(form))) return [subject];
-    const found = compoundParts(subject.text, (part) => this.#postings.has(fold(stem(part, language))));
-    return found?.map((text) => ({ ...subject, text, forms: [fold(stem(text, language))] })) ?? [subject];
-  }
-
-  #asks({ asks, language }: Question, wanted: readonly Wanted[]): AskedShape[] {
-    const mean = wanted.length === 0 ? 1 : wanted.reduce((sum, { weight }) => sum + weight, 0) / wanted.length;
-    return asks.map(({ shape, words }) => ({
+  #partsOf({ subjects, asks, language }: Question): Part[] {
+    const words = subjects
+      .flatMap((subject) => this.#halvesOf(subject, language))
+      .map((subject) => ({ subject, likeness: this.likenessOf(subject, language) }))
+      .filter(({ subject, likeness }) => likeness.size > 0 || !isSlipOf(subject.text, stopWords(language)))
+      .map(({ subject, likeness }): Part => ({ words: [likeness], weight: this.weightOf(subject, likeness) }));
+    const mean = words.reduce((sum, { weight }) => sum + weight, 0) / words.length || 1;
+    const shapes = asks.map(({ shape, words }) => ({
       shape,
       words: words.map((word) => this.likenessOf(word, language)),
       weight: mean * SHAPE,
     }));
+    return [...words, ...shapes];
+  }
+
+  /** The two words of a compound that the library has apart: "Wednesday" and "afternoon" of "woensdagmiddag". */
+  #halvesOf(subject: Subject, language: string): Subject[] {
+    if (!isCompounding(language) || subject.forms.some((form) => this.#postings.has(form))) return [subject];
+    const found = compoundParts(subject.text, (part) => this.#postings.has(fold(stem(part, language))));
+    return found?.map((text) => ({ ...subject, text, forms: [fold(stem(text, language))] })) ?? [subject];
   }
 
   /** The weight of a word, from 0 to `rarest`: the rarer, the higher. */
@@ -225,7 +204,7 @@ export class Library {
     if (likeness.size === 0) return usual * this.rarest * ABSENT;
     let [same, related] = [0, 0];
     for (const [term, near] of likeness) {
-      const count = this.#postings.get(term)!.length / 2;
+      const count = this.#postings.get(term)!.size;
       if (near === 1) same += count;
       else related = Math.max(related, count * near);
     }
@@ -248,10 +227,8 @@ export class Library {
     this.sections.push(section);
     for (const block of blocks)
       for (const [term, strength] of this.#strengthsIn(block.text, block, section)) {
-        const posting = this.#postings.get(term);
-        if (posting === undefined) this.#postings.set(term, [at, strength]);
-        else if (posting.at(-2) !== at) posting.push(at, strength);
-        else if (posting.at(-1)! < strength) posting[posting.length - 1] = strength;
+        const posting = this.#postings.get(term) ?? new Map<number, number>();
+        this.#postings.set(term, posting.set(at, Math.max(posting.get(at) ?? 0, strength)));
       }
   }
 
@@ -261,7 +238,7 @@ export class Library {
     const found = unitsOf(section).map((unit) => ({
       unit,
       strengths: this.#strengthsIn(unit.text, unit.block, section),
-      heading: this.#surroundingsOf(unit.block, section).heading,
+      heading: this.#termsOf(unit.block.headings.at(-1) ?? "", section),
       shapes: new Map<Shape, boolean>(),
     }));
     this.#readings.set(section, found);
@@ -269,24 +246,15 @@ export class Library {
   }
 
   /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
-  #strengthsIn(text: string, block: Block, section: Section): Strengths {
-    const strengths = new Map(this.#surroundingsOf(block, section).strengths);
-    for (const term of termsIn(plainText(text), section.language)) strengths.set(term, 1);
+  #strengthsIn(text: string, { headings, columns = [], leadIn }: Block, section: Section): Strengths {
+    const strengths = new Map(this.#termsOf(section.source.title, section).map((term) => [term, TITLE]));
+    const around = [...headings, ...columns, leadIn].flatMap((line) => this.#termsOf(line, section));
+    for (const term of [...around, ...termsIn(plainText(text), section.language)]) strengths.set(term, 1);
     return strengths;
   }
 
-  /** Blocks that follow each other mostly have the same ones. */
-  #surroundingsOf({ headings, columns = [], leadIn }: Block, { language, source }: Section): Surroundings {
-    const lines = [...headings, ...columns, leadIn];
-    const key = [language, source.title, headings.at(-1), ...lines].join("\n");
-    const known = this.#surroundings.get(key);
-    if (known) return known;
-    const weighed = (line: string, strength: number) =>
-      termsIn(line, language).map((term) => [term, strength] as const);
-    const strengths = new Map([...weighed(source.title, TITLE), ...lines.flatMap((line) => weighed(line, 1))]);
-    const found = { strengths, heading: termsIn(headings.at(-1) ?? "", language) };
-    this.#surroundings.set(key, found);
-    return found;
+  #termsOf(line: string, { language }: Section): readonly string[] {
+    return this.#terms.memo(`${language} ${line}`);
   }
 }
 
@@ -298,16 +266,17 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** How much of a requested shape a unit contains, or the one before or after it; 0 to 1. */
-function shapedAt(readings: readonly Reading[], at: number, ask: AskedShape): number {
-  const beside = [readings[at - 1], readings[at + 1]].filter((reading) => reading !== undefined);
-  return Math.max(shapedIn(readings[at]!, ask), ...beside.map((reading) => shapedIn(reading, ask) * BESIDE));
+/** How much of a part of the question a unit contains, 0 to 1; a shape may also be in the unit before or after. */
+function heldAt(readings: readonly Reading[], at: number, { words, shape }: Part): number {
+  if (!shape) return strengthOf(readings[at]!.strengths, words[0]!);
+  const isShaped = (reading?: Reading) => reading !== undefined && isOfShape(reading, shape, words);
+  if (isShaped(readings[at])) return 1;
+  return isShaped(readings[at - 1]) || isShaped(readings[at + 1]) ? BESIDE : 0;
 }
 
-/** 1 if a unit contains a requested shape, or a word for it. */
-function shapedIn(reading: Reading, { shape, words }: AskedShape): number {
-  const { section } = reading.unit;
-  const isShaped = reading.shapes.get(shape) ?? holdsShape(reading.unit.text, shape, section.language);
-  reading.shapes.set(shape, isShaped);
-  return isShaped || words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED) ? 1 : 0;
+/** True if a unit contains a shape, or a word for it. */
+function isOfShape({ unit, strengths, shapes }: Reading, shape: Shape, words: readonly Likeness[]): boolean {
+  const isShaped = shapes.get(shape) ?? holdsShape(unit.text, shape, unit.section.language);
+  shapes.set(shape, isShaped);
+  return isShaped || words.some((likeness) => strengthOf(strengths, likeness) > NAMED);
 }

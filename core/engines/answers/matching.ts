@@ -15,6 +15,7 @@ const RELATED = 0.7;
 const MISSPELT = 0.75;
 const MIN_FORM_LENGTH = 4;
 const MIN_SLIP_LENGTH = 5;
+const MIN_LONG_LENGTH = 8;
 
 /** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
 const matterTable = lazy(() => {
@@ -69,20 +70,16 @@ export function likenessOf(
     else for (const form of forms) add(term, formLikeness(form, term, inCompounds));
   }
   if (found.size === 0)
-    for (const term of vocabulary.keys()) for (const form of forms) add(term, slipLikeness(form, term));
+    for (const term of vocabulary.keys()) if (forms.some((form) => isSlip(form, term))) add(term, MISSPELT);
   return found;
 }
 
 /** True for one of some words with letters left out or swapped. Another or one more letter mostly makes another word: "booth", "both". */
 export function isSlipOf(word: string, known: Iterable<string>): boolean {
-  const letters = sorted(word);
+  const sorted = (letters: string) => [...letters].sort().join("");
   for (const one of known)
-    if (slipLikeness(word, one) > 0 && (one.length > word.length || sorted(one) === letters)) return true;
+    if (isSlip(word, one) && (one.length > word.length || sorted(one) === sorted(word))) return true;
   return false;
-}
-
-function sorted(word: string): string {
-  return [...word].sort().join("");
 }
 
 /** Words that share their beginning, or one of which is a part of the other. */
@@ -95,27 +92,19 @@ function formLikeness(form: string, term: string, inCompounds: boolean): number 
 }
 
 /** One typing error in a short word, two in a long one; the first letter is hardly ever wrong. */
-function slipLikeness(form: string, term: string): number {
-  if (form.length < MIN_SLIP_LENGTH || form[0] !== term[0] || /\p{N}/u.test(form + term)) return 0;
-  const slips = form.length < 8 ? 1 : 2;
-  if (Math.abs(form.length - term.length) > slips) return 0;
-  return distance(form, term, slips) <= slips ? MISSPELT : 0;
+function isSlip(form: string, term: string): boolean {
+  if (form.length < MIN_SLIP_LENGTH || form[0] !== term[0] || /\p{N}/u.test(form + term)) return false;
+  const slips = form.length < MIN_LONG_LENGTH ? 1 : 2;
+  return Math.abs(form.length - term.length) <= slips && isWithin(slips, form, term);
 }
 
-/** Damerau-Levenshtein distance with adjacent transpositions; `limit + 1` if it is over the limit. */
-function distance(one: string, other: string, limit: number): number {
-  let [before, last]: [number[], number[]] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];
-  for (let row = 1; row <= one.length; row++) {
-    const next = [row];
-    for (let column = 1; column <= other.length; column++) {
-      const cost = one[row - 1] === other[column - 1] ? 0 : 1;
-      let least = Math.min(last[column]! + 1, next[column - 1]! + 1, last[column - 1]! + cost);
-      const crossed = row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
-      if (crossed) least = Math.min(least, before[column - 2]! + 1);
-      next.push(least);
-    }
-    if (Math.min(...next) > limit) return limit + 1;
-    [before, last] = [last, next];
-  }
-  return last[other.length]!;
+/** True if at most `slips` letters are left out, added, replaced or swapped with the next one. */
+function isWithin(slips: number, one: string, other: string): boolean {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  if (slips === 0 || one === other) return one === other;
+  const [left, right] = [one.slice(at), other.slice(at)];
+  const after = (first: number, second: number) => isWithin(slips - 1, left.slice(first), right.slice(second));
+  const isSwapped = left[0] === right[1] && left[1] === right[0];
+  return after(1, 0) || after(0, 1) || after(1, 1) || (isSwapped && after(2, 2));
 }
