@@ -34,7 +34,7 @@ interface Desk {
 
 async function open(t: TapTest, queues = ["scheduling", "webhooks"]): Promise<Desk> {
   const server = await startRadicale(t);
-  const stage = await openStage(t, { env: unlimited, ...(queues.length > 0 ? { workers: queues } : {}) });
+  const stage = await openStage(t, { env: unlimited, workers: queues });
   const { owner, service } = stage;
   const calendar = await server.calendar("office");
   await stage.event({ slug: "talk", title: "Talk" });
