@@ -237,12 +237,18 @@ t.test("an account attaches its own domains", async (t) => {
   await owner.post(`${path("shop.example")}/reconcile`).expect(202);
   await eventually(() => handleOfHost(service.runtime, "shop.example"));
   t.match((await post({ domain: "shop.example" }, other)).body, { status: 409, code: "domain_taken" });
+  t.same(await service.runtime.redis.smembers(keys.accountDomains("acct_other")), [], "a taken one isn't listed");
   t.match(
     (await other.get(path("shop.example"))).body,
     { status: 404, code: "account_domain_not_found" },
     "the other claim is over",
   );
   t.same((await other.get("/v2/account/domains")).body.domains, []);
+  // As an account has it whose domain another one has proven.
+  await service.runtime.redis.sadd(keys.accountDomains("acct_other"), "shop.example");
+  await post({ domain: "zoo.example" }, other).expect(201);
+  const page = { domains: [{ domain: "zoo.example" }], nextCursor: null };
+  t.match((await other.get("/v2/account/domains?limit=1")).body, page, "a page is full, without the lost one");
 
   for (const bad of ["nodots", "a b.example", "-a.example", "127.0.0.1", "", "https://a.example"]) {
     t.match((await post({ domain: bad })).body, { status: 400, code: "invalid_request" }, bad);

@@ -42,7 +42,10 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   await store.redis.sadd(keys.accountDomains(account), domain);
   const claimed = { domain, account, handle: handle ?? null };
   const became = await writeClaim(store, { ...claimed, owned: ready });
-  if (became === "taken") throw new Fail("domain_taken");
+  if (became === "taken") {
+    await store.redis.srem(keys.accountDomains(account), domain);
+    throw new Fail("domain_taken");
+  }
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
   return { ...claimed, owned: became === "proven" };
 }

@@ -5,6 +5,7 @@ import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from 
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
+import { chunksOf } from "../platform/chunks.ts";
 import { realTimeIn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
@@ -58,21 +59,26 @@ export async function listDomains(
   const { limit, after = "" } = pageOf(runtime.env, input, list);
   const names = (await Promise.all(accounts.map((account) => namesOf(runtime, account)))).flat();
   const rest = names.filter((name) => name > after).sort();
-  const page = rest.slice(0, limit);
-  const domains = (await Promise.all(page.map((name) => domainNamed(runtime, name)))).filter(
-    (one) => one !== undefined,
-  );
-  return { domains, nextCursor: cursorAfter(runtime.env, rest.length > limit ? page.at(-1) : undefined, list) };
+  const claims: DomainClaim[] = [];
+  for (const some of chunksOf(rest, limit + 1))
+    if (claims.length <= limit) claims.push(...(await claimsNamed(runtime, some)));
+  const page = claims.slice(0, limit);
+  const last = claims.length > limit ? page.at(-1) : undefined;
+  const domains = await Promise.all(page.map((claim) => toAccountDomain(runtime, claim)));
+  return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
 }
 
 async function namesOf({ redis }: Runtime, account: string): Promise<string[]> {
   return (await redis.smembers(keys.accountDomains(account))).map((domain) => nameOf({ domain, account }));
 }
 
-async function domainNamed(runtime: Runtime, name: string): Promise<AccountDomain | undefined> {
-  const [domain = "", account = ""] = name.split(" ");
-  const claim = await domainClaim(runtime.redis, account, domain);
-  return claim && toAccountDomain(runtime, claim);
+/** The claims of these names, without those that another account's proof has ended. */
+async function claimsNamed({ redis }: Runtime, names: string[]): Promise<DomainClaim[]> {
+  const found = names.map((name) => {
+    const [domain = "", account = ""] = name.split(" ");
+    return domainClaim(redis, account, domain);
+  });
+  return (await Promise.all(found)).filter((claim) => claim !== undefined);
 }
 
 /** The email identity of a domain of the caller's account with the senders that use it; `account_domain_not_found`. */
