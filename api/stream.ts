@@ -40,6 +40,8 @@ async function forward(res: ServerResponse, events: AsyncIterable<StreamEvent>):
   const iterator = events[Symbol.asyncIterator]();
   const leave = (): void => void iterator.return?.();
   res.once("close", leave);
+  // No event comes for a reader that left before the answer began.
+  if (res.destroyed) leave();
   try {
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       if (res.destroyed) return;

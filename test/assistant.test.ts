@@ -1,7 +1,12 @@
+import { once } from "node:events";
+import { type ClientRequest, createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import * as newest from "ai";
 import * as strict from "ai-strict";
+import type { Context } from "koa";
 import t from "tap";
 import { EventSource } from "undici";
+import { sendStream } from "../api/stream.ts";
 import type { Queues } from "../core/store/outbox.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
@@ -354,6 +359,37 @@ t.test("an answer whose process died before it enqueued the job is found by its 
   const chunks = await chunksOf(await rest);
   t.match(chunks.map(({ delta }) => delta ?? "").join(""), /39 EUR/);
   t.equal(chunks.filter(({ type }) => type === "start").length, 1);
+});
+
+t.test("a client that is gone before its stream begins ends it at once", { timeout: 10_000 }, async (t) => {
+  const left = new AbortController();
+  const done = { done: true, value: undefined } as const;
+  const endless = {
+    next: async () => {
+      if (!left.signal.aborted) await once(left.signal, "abort");
+      return done;
+    },
+    return: async () => {
+      left.abort();
+      return done;
+    },
+  };
+  let client: ClientRequest | undefined;
+  const sent = new Promise<void>((resolve) => {
+    const server = createServer(async (_, res) => {
+      client?.destroy();
+      await once(res, "close");
+      await sendStream({ res } as Context, { [Symbol.asyncIterator]: () => endless });
+      resolve();
+    });
+    t.teardown(() => server.close());
+    server.listen(0, "127.0.0.1", () => {
+      client = request({ port: (server.address() as AddressInfo).port }).on("error", () => undefined);
+      client.end();
+    });
+  });
+  await sent;
+  t.ok(left.signal.aborted);
 });
 
 t.test("the end of a stopped answer is sent once", async (t) => {
