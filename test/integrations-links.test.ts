@@ -38,6 +38,18 @@ t.test("a confirmation waits for the link of its meeting", async (t) => {
   t.equal(more.length, 0);
 });
 
+t.test("so does the mail about a move that comes before the link", async (t) => {
+  const { zoom, desk, mails } = await open(t);
+  zoom.oauth.pausedUntil = Date.now() + 2500;
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  await desk.moved(uid, "2026-10-07T10:00:00Z").expect(200);
+  const [mail, ...more] = await mails(1);
+  const [meeting] = zoom.meetings.values();
+  t.match(mail?.subject, /^New time: Talk/);
+  t.match(mail?.text, meeting?.join_url);
+  t.equal(more.length, 0);
+});
+
 t.test("a confirmation that went without a link is followed by one with it", async (t) => {
   const { zoom, desk, mails } = await open(t);
   zoom.oauth.pausedUntil = Number.POSITIVE_INFINITY;

@@ -31,8 +31,8 @@ const LINK_WAIT_MS = 1500;
 
 /**
  * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Does nothing without a mail server
- * or a usable sender, and if the booking has changed since, because the later change has its own mail. A confirmation waits some seconds
- * for its meeting link; if it goes without, another mail follows with the link.
+ * or a usable sender, and if the booking has changed since, because the later change has its own mail. A confirmation or a new time waits
+ * some seconds for the meeting link; if it goes without, another mail follows with the link.
  */
 export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
   const { handle, bookingUid, kind, sequence, by } = data;
@@ -99,7 +99,8 @@ async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Prom
   const kept = await read();
   const key = keys.booking(handle, bookingUid);
   if (kind === "link") return (await runtime.redis.hexists(key, "linkless")) ? kept : undefined;
-  if (kept === undefined || kind !== "confirmed" || !(await awaitsLink(runtime, handle, kept))) return kept;
+  const mayWait = kind === "confirmed" || kind === "rescheduled";
+  if (kept === undefined || !mayWait || !(await awaitsLink(runtime, handle, kept))) return kept;
   const { waited = 0 } = data;
   if (waited < MAX_LINK_WAITS && kept.syncStatus === "OK") {
     const id = `mail-${bookingUid}-${kind}-${sequence}-waited-${waited + 1}`;
