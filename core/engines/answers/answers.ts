@@ -43,6 +43,11 @@ export interface Evidence {
   snippet: string;
 }
 
+interface Budget {
+  budget: number;
+  costOf: (text: string) => number;
+}
+
 const MAX_SNIPPET_LENGTH = 240;
 const MAX_CARDS = 4;
 const MAX_TITLE_LENGTH = 200;
@@ -72,15 +77,10 @@ export async function openLibraryInSlices(sources: Iterable<Source>): Promise<Li
 
 /** Replies to greetings, thanks, questions about the assistant and requests for secrets; undefined for other questions. */
 export function smallTalk({ intent, language }: Question): Reply | undefined {
-  const { phrases } = wordsOf(language).answers;
-  const words = {
-    greeting: phrases.greeting,
-    gratitude: phrases.thanks,
-    identity: phrases.about,
-    declined: phrases.declined,
-  };
   if (intent === undefined || intent === "page") return undefined;
-  return { kind: intent === "declined" ? "declined" : "talk", markdown: words[intent], units: [] };
+  const { greeting, thanks, about, declined } = wordsOf(language).answers.phrases;
+  const markdown = { greeting, gratitude: thanks, identity: about, declined }[intent];
+  return { kind: intent === "declined" ? "declined" : "talk", markdown, units: [] };
 }
 
 /** Answers from public text alone. `place.here` is the id of the visitor's page. */
@@ -112,26 +112,24 @@ export function* piecesOf(markdown: string): Generator<string> {
  * Passages for a prompt, in units of `costOf` within `budget`. All public text in reading order if it fits, the visitor's page first; else
  * the sections that match the question, the best first, and then as many others as fit.
  */
-export function passagesFor(
-  library: Library,
-  question: Question,
-  options: Place & { budget: number; costOf: (text: string) => number },
-): Passage[] {
-  const { budget, costOf, here } = options;
-  const passageOf = (section: Section): Passage => ({ section, text: passageMarkdown(section) });
-  let spent = 0;
-  const fits = (passage: Passage) => {
-    const price = costOf(passage.text) + costOf(nameOf(passage));
-    if (spent + price > budget) return false;
-    spent += price;
-    return true;
-  };
-  const isHere = ({ source }: Section) => source.id === here;
+export function passagesFor(library: Library, question: Question, options: Place & Budget): Passage[] {
+  const isHere = ({ source }: Section) => source.id === options.here;
   const inOrder = [...library.sections].sort((one, other) => Number(isHere(other)) - Number(isHere(one)));
-  if (inOrder.every((section) => fits(passageOf(section)))) return inOrder.map(passageOf);
-  spent = 0;
-  const matchingFirst = new Set([...library.rank(question, options), ...inOrder]);
-  return [...matchingFirst].slice(0, MAX_TRIED).map(passageOf).filter(fits);
+  const whole = fitting(inOrder, options);
+  if (whole.length === inOrder.length) return whole;
+  return fitting([...new Set([...library.rank(question, options), ...inOrder])], options);
+}
+
+/** The passages of the first sections, without those that would exceed the budget. */
+function fitting(sections: readonly Section[], { budget, costOf }: Budget): Passage[] {
+  let left = budget;
+  return sections.slice(0, MAX_TRIED).flatMap((section) => {
+    const passage = { section, text: passageMarkdown(section) };
+    const price = costOf(passage.text) + costOf(nameOf(passage));
+    if (price > left) return [];
+    left -= price;
+    return [passage];
+  });
 }
 
 /** The title and the headings of a passage's section. */
@@ -141,15 +139,10 @@ export function nameOf({ section }: Passage): string {
 
 /** Cards for the sources of units, at most four, each with an exact piece of its text. */
 export function evidenceOf(units: readonly Unit[]): Evidence[] {
-  const found = new Map<string, Unit[]>();
-  for (const unit of units) {
-    const { kind, id } = unit.section.source;
-    const known = found.get(`${kind} ${id}`);
-    if (known) known.push(unit);
-    else found.set(`${kind} ${id}`, [unit]);
-  }
-  return [...found.values()].slice(0, MAX_CARDS).map((own) => {
-    const { kind, title, url } = own[0]!.section.source;
+  const sources = [...new Set(units.map(({ section }) => section.source))].slice(0, MAX_CARDS);
+  return sources.map((source) => {
+    const own = units.filter(({ section }) => section.source === source);
+    const { kind, title, url } = source;
     return { kind, title: clip(oneLine(title), MAX_TITLE_LENGTH), url, snippet: exactPiece(own, MAX_SNIPPET_LENGTH) };
   });
 }
@@ -157,19 +150,20 @@ export function evidenceOf(units: readonly Unit[]): Evidence[] {
 /** The share of a question's subjects that a text contains, 0 to 1; for links and next questions. */
 export function shareOf(text: string, { subjects, language }: Question): number {
   const terms = new Set(termsIn(text, language));
-  const telling = subjects.filter(({ isCommon }) => !isCommon);
-  if (telling.length === 0) return 0;
-  return (
-    telling.filter(({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word))
-      .length / telling.length
+  return shareIn(
+    subjects.filter(({ isCommon }) => !isCommon),
+    ({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word),
   );
 }
 
 /** The likeness of two questions, 0 to 1: the share of the first one's subjects that the other one contains. */
 export function questionLikeness(one: Question, other: Question): number {
   const known = new Set(other.subjects.flatMap(({ forms }) => forms));
-  const same = one.subjects.filter(({ forms }) => forms.some((form) => known.has(form))).length;
-  return one.subjects.length === 0 ? 0 : same / one.subjects.length;
+  return shareIn(one.subjects, ({ forms }) => forms.some((form) => known.has(form)));
+}
+
+function shareIn(subjects: Question["subjects"], isHeld: (subject: Question["subjects"][number]) => boolean): number {
+  return subjects.filter(isHeld).length / (subjects.length || 1);
 }
 
 /** True if a text contains one of the phrases of a language file as whole words. */

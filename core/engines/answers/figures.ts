@@ -47,21 +47,20 @@ export function figuresIn(text: string, language: string): Set<string> {
   let rest = visibleCharacters(text)
     .normalize("NFKC")
     .replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
-  const take = (pattern: RegExp, read: (match: RegExpExecArray) => string | undefined) => {
-    for (const match of rest.matchAll(pattern)) {
+  const take = (pattern: RegExp, read: (match: string[]) => string | undefined) => {
+    rest = rest.replace(pattern, (...match) => {
       const value = read(match);
-      if (value !== undefined) found.add(value);
-    }
-    rest = rest.replace(pattern, (...match) =>
-      read(match as unknown as RegExpExecArray) === undefined ? match[0] : " ; ",
-    );
+      if (value === undefined) return match[0]!;
+      found.add(value);
+      return " ; ";
+    });
   };
-  take(MAIL, ([mail]) => `mail ${mail.toLowerCase().replace(/[.-]+$/, "")}`);
-  take(ADDRESS, ([link]) => `link ${bareAddress(link)}`);
-  take(HOST, ([link]) => `link ${bareAddress(link)}`);
-  take(PHONE, ([phone]) => (isPhone(phone) ? `phone ${phone.replace(/\D/g, "")}` : undefined));
+  take(MAIL, ([mail = ""]) => `mail ${mail.toLowerCase().replace(/[.-]+$/, "")}`);
+  take(ADDRESS, ([link = ""]) => `link ${bareAddress(link)}`);
+  take(HOST, ([link = ""]) => `link ${bareAddress(link)}`);
+  take(PHONE, ([phone = ""]) => (isPhone(phone) ? `phone ${phone.replace(/\D/g, "")}` : undefined));
   take(TIME, (match) => `time ${minutesOf(match)}`);
-  take(CODE, ([code]) => `code ${code.toLowerCase()}`);
+  take(CODE, ([code = ""]) => `code ${code.toLowerCase()}`);
   for (const match of rest.matchAll(NUMBER)) addNumber(found, rest, match);
   const written = wordsIn(rest.replace(NUMBER, ";"), language).filter(({ text: word }) => /^\d+$/.test(word));
   for (const { text: number } of written) found.add(`number ${number}`);
@@ -140,7 +139,7 @@ function isPhone(match: string): boolean {
   return length >= (/^\(?[+0]/.test(match) ? MIN_PHONE_DIGITS : MIN_GROUPED_DIGITS) && !DATE.test(match.trim());
 }
 
-function minutesOf([, hours, minutes, dotted, half]: RegExpExecArray): number {
+function minutesOf([, hours, minutes, dotted, half]: string[]): number {
   const afternoon = half?.toLowerCase() === "p" ? 12 : 0;
   const hour = half ? (Number(hours) % 12) + afternoon : Number(hours);
   return hour * 60 + Number(minutes ?? dotted ?? 0);

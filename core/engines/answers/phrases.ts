@@ -29,11 +29,8 @@ export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string
     .filter((phrase) => holdsPhrase(plain, [phrase]))
     .sort((one, other) => other.length - one.length)[0];
   if (held === undefined) return undefined;
-  const fixed = held
-    .split(" ")
-    .filter((word) => !/^[*?#]$/.test(word))
-    .map((word) => ({ open: word.endsWith("~"), word: plainWords(word) }));
-  return plain.split(" ").filter((one) => fixed.some(({ open, word }) => (open ? one.startsWith(word) : one === word)));
+  const fixed = held.split(" ").filter((word) => !/^[*?#]$/.test(word));
+  return plain.split(" ").filter((word) => isPhrase(word, fixed));
 }
 
 function pattern(phrases: readonly Phrase[], before: string, after: string): RegExp {

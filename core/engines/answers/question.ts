@@ -1,5 +1,4 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
-import { fold } from "../../platform/characters.ts";
 import { languageOf } from "../../platform/languages.ts";
 import { isCommon } from "./matching.ts";
 import { isMeasure, MEASURES } from "./measures.ts";
@@ -47,6 +46,13 @@ export interface Question {
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
 const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail"] as const;
+const INTENTS = [
+  { intent: "greeting", list: "greetings", fits: isPhrase },
+  { intent: "gratitude", list: "gratitude", fits: isPhrase },
+  { intent: "identity", list: "identity", fits: isPhrase },
+  { intent: "declined", list: "declines", fits: holdsPhrase },
+  { intent: "page", list: "page", fits: isPhrase },
+] as const;
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
@@ -91,15 +97,9 @@ function asksOf(plain: string, subjects: readonly Subject[], language: string): 
 }
 
 function intentOf(plain: string, language: string): Question["intent"] {
-  const phrases = (list: "greetings" | "gratitude" | "identity" | "declines" | "page") => [
-    ...wordsOf(language).answers[list],
-    ...wordsOf("en").answers[list],
-  ];
-  if (isPhrase(plain, phrases("greetings"))) return "greeting";
-  if (isPhrase(plain, phrases("gratitude"))) return "gratitude";
-  if (isPhrase(plain, phrases("identity"))) return "identity";
-  if (holdsPhrase(plain, phrases("declines"))) return "declined";
-  return isPhrase(plain, phrases("page")) ? "page" : undefined;
+  return INTENTS.find(({ list, fits }) =>
+    fits(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]),
+  )?.intent;
 }
 
 function wishOf(plain: string, language: string): Wish | undefined {
@@ -115,13 +115,8 @@ function wishOf(plain: string, language: string): Wish | undefined {
 /** It begins with a connector, or has no subject of its own, or speaks of "it". */
 function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjects" | "language">): boolean {
   const { connectors, pronouns } = wordsOf(language).answers;
-  const words = plain.split(" ");
-  const speaksOfIt = fold(pronouns)
-    .split(" ")
-    .some((pronoun) => words.includes(pronoun));
-  return (
-    connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `)) || subjects.length === 0 || speaksOfIt
-  );
+  const isJoined = connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `));
+  return isJoined || subjects.length === 0 || holdsPhrase(plain, pronouns.split(" "));
 }
 
 function borrowed<T extends Pick<Question, "subjects" | "asks">>(question: T, before: Question): T {

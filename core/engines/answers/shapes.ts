@@ -9,7 +9,6 @@ import { termsIn } from "./words.ts";
 export type Shape = Measure | "amount" | "clock" | "time" | "count" | "phone" | "mail";
 
 const CLOCK = "\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)";
-const codes = Object.keys(languages);
 
 const forms = lazy(
   (): Record<Exclude<Shape, "count" | Measure>, RegExp> => ({
@@ -38,13 +37,8 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
 
 /** The names of the days of the week and of the months, as one alternative of a pattern. */
 function calendar(): string {
-  const names = codes.flatMap((code) => [...calendarNames(code, "weekday"), ...calendarNames(code, "month")]);
-  return alternatives(names.map(fold));
-}
-
-function alternatives(words: string[]): string {
-  return [...new Set(words)]
-    .filter((word) => word !== "")
-    .map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
-    .join("|");
+  const names = Object.keys(languages).flatMap((code) =>
+    (["weekday", "month"] as const).flatMap((kind) => calendarNames(code, kind)),
+  );
+  return [...new Set(names.map(fold))].join("|");
 }
