@@ -69,15 +69,19 @@ async function cpuOf(work: () => Promise<unknown>): Promise<number> {
 
 t.test("an answer is given up for its size, parts, encoding and silence while it is read", async (t) => {
   const call = outbound(t);
-  const refused = async (answer: RequestListener, reason: string) => {
+  const refused = async (
+    answer: RequestListener,
+    reason: string,
+    times: { idleTimeoutMs?: number; timeoutMs?: number },
+  ) => {
     const url = await listening(t, answer);
-    const limits = { limit: 65_536, idleTimeoutMs: 500, timeoutMs: 5000 };
+    const limits = { limit: 65_536, idleTimeoutMs: 60_000, timeoutMs: 60_000, ...times };
     await t.rejects(call.request(url, limits), { name: "AnswerRefused", reason }, reason);
   };
-  await refused(endless("a"), "limit");
-  await refused(bomb, "encoding");
-  await refused(dribbling, "timeout");
-  await refused(() => undefined, "timeout");
+  await refused(endless("a"), "limit", {});
+  await refused(bomb, "encoding", {});
+  await refused(dribbling, "timeout", { timeoutMs: 5000 });
+  await refused(() => undefined, "timeout", { idleTimeoutMs: 500 });
   const url = await listening(t, bomb);
   const dropped = await call.request(url, { beyond: "drop", limit: 1024 });
   t.equal(dropped.body.length, 1024, "where the rest is dropped, nothing is unpacked");

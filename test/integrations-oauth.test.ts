@@ -286,7 +286,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
   t.test(`${kind}: a provider that asks to slow down is obeyed by all processes`, async (t) => {
     const { service, owner, oauth } = await start(t, kind);
     const credentialId = await connectAccount(owner, kind);
-    oauth.pausedUntil = Date.now() + 1000;
+    oauth.pausesFor = 1000;
     const before = oauth.calls.length;
     t.equal(await use(service.runtime, kind, credentialId), 200);
     t.equal(oauth.refusedAsTooMany, 1, "not again before the time that was said");
@@ -404,11 +404,14 @@ t.test("zoom: a refresh token that another process used up is not taken for the 
   const after = await redis.hgetall(record);
   // A process that was delayed after its read: it sends the previous token, while the new one is stored.
   await redis.hset(record, before);
-  oauth.slowness = 300;
+  let answer = (): void => undefined;
+  oauth.held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
   const late = use(service.runtime, "zoom", credentialId);
-  await eventually(async () => (await redis.exists(keys.refreshLock("acme", credentialId))) === 1);
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await eventually(() => oauth.thinking === 1);
   await redis.hset(record, { ...after, version: Number(after.version) + 5 });
+  answer();
   t.equal(await late, 200);
   t.match(await credentialsOf(owner), [{ status: "OK" }]);
 });

@@ -10,6 +10,7 @@ import { connect } from "../core/store/redis.ts";
 import { startZoom } from "../fixtures/providers/zoom.ts";
 import { type RedisServer, startRedis } from "../fixtures/redis.ts";
 import { openDesk } from "../fixtures/scheduling/desk.ts";
+import { eventually } from "../fixtures/service.ts";
 
 const key = "lock:{test}";
 /** Ms after which another process gets a lock that is not renewed. */
@@ -89,7 +90,7 @@ t.test("a booking's sync without its lock records nothing, and the next one find
   // Slower than most servers, and not given up: the refresh token is spent by then.
   zoom.oauth.slowness = 6000;
   const sync = syncBooking(runtime, { handle: "acme", bookingUid });
-  await sleep(500);
+  await eventually(() => zoom.oauth.thinking === 1);
   await runtime.redis.set(lock, "another");
   await t.rejects(sync, { code: "service_unavailable" });
   t.equal(await runtime.redis.hget(booking, "written"), null);
@@ -113,7 +114,8 @@ t.test("a slow refresh fails its caller within 5 s, and its tokens are stored wh
   await t.rejects(syncBooking(runtime, { handle: "acme", bookingUid }));
   t.ok(Date.now() - began < 5500, `${Date.now() - began} ms`);
   t.match(await desk.booking(bookingUid), { meetingUrl: null, syncStatus: "DEGRADED" });
-  await sleep(3500);
+  await eventually(() => zoom.oauth.thinking === 0);
+  await eventually(async () => (await runtime.redis.exists(keys.refreshLock("acme", desk.credentialId))) === 0);
   zoom.oauth.slowness = 0;
   await syncBooking(runtime, { handle: "acme", bookingUid });
   t.equal(zoom.meetings.size, 1, "the refresh token was not spent for nothing");

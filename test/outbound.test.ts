@@ -180,13 +180,13 @@ t.test(
 
 t.test("a redirect takes no more time than the call has", async (t) => {
   const port = await listening(t, (request, response) => {
-    if (request.url === "/") setTimeout(() => response.writeHead(302, { location: "/slow" }).end(), 250);
+    if (request.url === "/") setTimeout(() => response.writeHead(302, { location: "/slow" }).end(), 2500);
   });
   const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
   const started = Date.now();
-  const call = { redirects: 1, timeoutMs: 500 };
+  const call = { redirects: 1, timeoutMs: 3000 };
   await t.rejects(guard.request(`http://127.0.0.1:${port}/`, call), { message: /in time/ });
-  t.ok(Date.now() - started < 1000, "both parts together");
+  t.ok(Date.now() - started < 5000, "both parts together");
 });
 
 t.test("a request that times out before its connection is made is never sent", async (t) => {
