@@ -159,8 +159,8 @@ function isWrite({ access, method, isReadOnly = false }: Row): boolean {
   return access.kind === "handle" && method !== "GET" && !isReadOnly;
 }
 
-/** The audited id: the one in the path, else the one that the row reads from its result. */
-function auditEntry(row: Row, { handle = "", ...named }: RouteMatch["parameters"], result: unknown) {
+/** The audited id: the one in the path, unless it is an address, which an erasure must find; else the one that the row reads from its result. */
+function auditEntry(row: Row, { handle = "", email: _address, ...named }: RouteMatch["parameters"], result: unknown) {
   const subject = Object.values(named).join("/") || (row.wrote?.(result as never) ?? "");
   return { handle, route: `${row.method} ${row.path}`, subject };
 }

@@ -319,13 +319,18 @@ t.test("each write of an owner records who, what and when, and no content", asyn
   await owner.post("/v2/handles/acme/pages").send({ pageSlug: "a", title: "Very private title" }).expect(201);
   await owner.delete("/v2/handles/acme/pages/a").expect(204);
   await owner.get("/v2/handles/acme/pages").expect(200);
+  const suppressions = "/v2/handles/acme/email/suppressions";
+  await owner.post(suppressions).send({ email: "private@far.example" }).expect(201);
+  await owner.delete(`${suppressions}/private@far.example`).expect(204);
   const entries = await eventually(async () => {
     const found = await service.runtime.redis.xrange("audit:{acme}", "-", "+");
-    return found.length === 2 && found;
+    return found.length === 4 && found;
   });
   t.match(entries, [
     [String, ["who", "user_acme", "route", "POST /v2/handles/:handle/pages", "id", "a", "at", String]],
     [String, ["who", "user_acme", "route", "DELETE /v2/handles/:handle/pages/:pageSlug", "id", "a", "at", String]],
+    [String, { 3: "POST /v2/handles/:handle/email/suppressions", 5: "" }],
+    [String, { 3: "DELETE /v2/handles/:handle/email/suppressions/:email", 5: "" }],
   ]);
   t.notMatch(JSON.stringify(entries), /private/);
   const unnamed = rows(new Metrics(service.runtime)).filter(
