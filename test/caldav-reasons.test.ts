@@ -73,6 +73,16 @@ t.test("a reading whose events are expanded for ten minutes is abandoned", async
   await t.rejects(reading as Promise<unknown>, { name: "CalendarServerError", message: /take too long to read/ });
 });
 
+t.test("an account that is connected several times at once is one, and the others are kept", async (t) => {
+  const { runtime } = await startService(t);
+  const accounts = ["ada", "ada", "bob", "ada", "bob"];
+  const kept = await Promise.all(
+    accounts.map((account) => keepCredential(runtime, "acme", { providerKey: "caldav", account, secret: "{}" })),
+  );
+  t.same(new Set(kept.map(({ account, credentialId }) => `${account} ${credentialId}`)).size, 2);
+  t.equal(await runtime.redis.zcard(keys.credentials("acme")), 2);
+});
+
 t.test("one handle's many accounts are read a few at a time, once for all that ask meanwhile", async (t) => {
   let [running, most, asked] = [0, 0, 0];
   const serverUrl = await answering(t, async (_request, response) => {

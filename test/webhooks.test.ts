@@ -39,6 +39,18 @@ t.test("a webhook is registered, read, listed and deleted, and its secret is sho
   t.equal((await owner.delete(`${path}/${webhook.webhookId}`).expect(404)).body.code, "webhook_not_found");
 });
 
+t.test("a handle has at most 50 webhooks, also if more are registered at once", async (t) => {
+  const owner = await (await startService(t)).handle("acme");
+  const body = { url: "http://127.0.0.1:1/hook" };
+  const made = await Promise.all(Array.from({ length: 60 }, () => owner.post(path).send(body)));
+  t.equal(made.filter(({ status }) => status === 201).length, 50);
+  const { webhooks } = (await owner.get(`${path}?limit=100`).expect(200)).body;
+  t.equal(webhooks.length, 50);
+  t.match((await owner.post(path).send(body).expect(400)).body, { code: "invalid_request", detail: /at most 50/ });
+  await owner.delete(`${path}/${webhooks[0].webhookId}`).expect(204);
+  await owner.post(path).send(body).expect(201);
+});
+
 t.test("a webhook without events gets all of them; unknown names and refused addresses are 400", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

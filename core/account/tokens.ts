@@ -47,23 +47,32 @@ export async function createToken(
 ): Promise<{ token: NewToken }> {
   const { userId } = caller as { userId: string };
   const list = keys.userTokens(userId);
-  // Expired tokens leave the list when it is read.
-  const isFull = async () => (await redis.zcard(list)) >= MAX_TOKENS;
-  if (await isFull()) await liveTokens(redis, list, await redis.zrange(list, 0, "-1"));
-  if (await isFull())
-    throw new Fail("invalid_request", { detail: `A user has at most ${MAX_TOKENS} tokens; revoke one first.` });
   const secret = newSecret();
   const tokenId = idOf(secret);
   const now = Date.now();
   const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
   const kept = { digest: sha256(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
   // The list comes first: a token outside the list could not be revoked. Readers skip listed ids without a token.
-  await redis.zadd(list, now, tokenId);
+  await enlist(redis, list, { tokenId, now, max: MAX_TOKENS });
   await transact(redis, (transaction) => {
     transaction.hset(keys.token(tokenId), kept);
     if (expires) transaction.pexpireat(keys.token(tokenId), expires);
   });
+  // A reader may have taken the id for that of an expired token.
+  await redis.zadd(list, now, tokenId);
   return { token: { tokenId, name: input.name, scopes: input.scopes, expiresAt: instantOf(expires), secret } };
+}
+
+async function enlist(
+  redis: Redis,
+  tokens: string,
+  made: { tokenId: string; now: number; max: number },
+): Promise<void> {
+  if ((await scripts.listToken(redis, { tokens }, made)) === "listed") return;
+  // Expired tokens leave the list when it is read.
+  await liveTokens(redis, tokens, await redis.zrange(tokens, 0, "-1"));
+  if ((await scripts.listToken(redis, { tokens }, made)) === "full")
+    throw new Fail("invalid_request", { detail: `A user has at most ${made.max} tokens; revoke one first.` });
 }
 
 /** The user's tokens, newest first, without expired ones. */

@@ -6,6 +6,7 @@ import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { allRecords, changeRecord, createRecord, placesOf, removeRecord, requireRecord } from "../store/records.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { eventJob } from "../webhooks/face.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
@@ -27,12 +28,27 @@ export async function readCredential(
 /** Most connected accounts of a handle. */
 const MAX_ACCOUNTS = 50;
 
+interface ConnectedAccount {
+  providerKey: ProviderKey;
+  account: string;
+  secret: string | null;
+}
+
 /** Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. `invalid_request` if full. */
 export async function keepCredential(
   runtime: Runtime,
   handle: string,
-  { secret, ...made }: { providerKey: ProviderKey; account: string; secret: string | null },
+  connected: ConnectedAccount,
 ): Promise<Credential> {
+  return retryOnConflict(runtime.redis, keys.credentials(handle), () => tryKeep(runtime, handle, connected));
+}
+
+/** Undefined if another account was connected meanwhile: it may be the same one. */
+async function tryKeep(
+  runtime: Runtime,
+  handle: string,
+  { secret, ...made }: ConnectedAccount,
+): Promise<Credential | undefined> {
   const all = await credentialsOf(runtime, handle);
   const earlier = all.find((one) => one.providerKey === made.providerKey && one.account === made.account);
   const again =
@@ -51,8 +67,8 @@ export async function keepCredential(
   const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
   const bare = { credentialId: runtime.id("cred_"), ...made, ...stamp };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
-  await createRecord(runtime, placeOf(handle, value.credentialId), { value, at });
-  return toCredential(value);
+  const isKept = await createRecord(runtime, placeOf(handle, value.credentialId), { value, at, max: all.length + 1 });
+  return isKept ? toCredential(value) : undefined;
 }
 
 /** Marks an account as degraded by a failure, or as healthy without one. A change to degraded is stored with its event. */

@@ -63,7 +63,7 @@ export async function requireRecord<T>(redis: Redis, key: string, code: ErrorCod
   return record;
 }
 
-/** Writes version 1 of a record with its jobs; false if it already exists. */
+/** Writes version 1 of a record with its jobs; false if it already exists, or if its list has `max` records. */
 export async function createRecord<T>(
   store: Store,
   place: RecordKeys,
@@ -168,6 +168,8 @@ interface RecordWrite<T> {
   version: number;
   jobs?: (Job | EventJob)[];
   beside?: Companion;
+  /** Most records of the list, for a new one. */
+  max?: number;
 }
 
 async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>): Promise<string> {
@@ -180,6 +182,7 @@ async function put<T>(store: Store, place: RecordKeys, written: RecordWrite<T>):
     ...lookupFields(written.value, place),
     field: place.counterField,
     companion: beside?.value,
+    max: written.max,
   };
   const result = await store.queues.step(place.tag, written.jobs ?? [], (outbox, jobs) => {
     const places = { ...scriptKeys(place), outbox, companion: beside?.key ?? place.key };

@@ -36,6 +36,7 @@ export const scripts = scriptsOf({
       slug?: string | undefined;
       field?: string | undefined;
       companion?: string | undefined;
+      max?: number | undefined;
     },
     string
   >(),
@@ -44,6 +45,7 @@ export const scripts = scriptsOf({
   }).of<{ member: string; field?: string | undefined }, 0 | 1>(),
 
   // account
+  listToken: script(["tokens"]).of<{ tokenId: string; now: number; max: number }, "listed" | "full">(),
   startSession: script(["sessions"]).of<
     { sessionId: string; json: string; now: number; expiresAt: number; max: number },
     number

@@ -39,8 +39,6 @@ export async function createWebhook(
 ): Promise<{ webhook: ShownWebhook }> {
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
-  if ((await runtime.redis.zcard(keys.webhooks(handle))) >= MAX_ENDPOINTS)
-    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_ENDPOINTS} webhooks.` });
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
   const value: StoredWebhook = {
     webhookId,
@@ -52,7 +50,8 @@ export async function createWebhook(
     secret: seal(runtime.env, sealedPlace(handle, webhookId), secret),
     previous: [],
   };
-  await createRecord(runtime, placeOf(handle, webhookId), { value, at });
+  if (!(await createRecord(runtime, placeOf(handle, webhookId), { value, at, max: MAX_ENDPOINTS })))
+    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_ENDPOINTS} webhooks.` });
   return { webhook: { ...toWebhook(value), secret } };
 }
 
