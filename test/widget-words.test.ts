@@ -202,6 +202,18 @@ async function run(t: Test): Promise<void> {
     t.ok(spoken.some((words) => words.includes("1. Send the sketch.")));
   });
 
+  await t.test("emphasis is read by whole runs of marks, next to other marks too", async (t) => {
+    const text = "___Both___, ***both***, *one*_two_ **three**__four__ 2*3*4 five_six_seven and *_eight_.";
+    const { visitor } = await visit(t, { script: () => answer(text) });
+    await visitor.open();
+    await visitor.ask("What is it?");
+    await visitor.answered();
+    const texts = (tag: string) => visitor.answer.locator(`.text ${tag}`).allTextContents();
+    t.same(await texts("strong"), ["Both", "both", "three", "four"]);
+    t.same(await texts("em"), ["Both", "both", "one", "two", "3", "eight"]);
+    t.equal(await visitor.text(), "Both, both, onetwo threefour 234 five_six_seven and *eight.");
+  });
+
   await t.test("sources are named once, and a card of this page leads to the passage", async (t) => {
     const own = { ...evidence[0]!, sourceUrl: "https://example.com/kitchens" };
     const long = content.replace("<h2>What", `${"<p>Between the lines.</p>".repeat(80)}<h2>What`);

@@ -130,17 +130,20 @@ function inlined<E extends HTMLElement>(parent: E, text: string): E {
 const tick = String.raw`\x60`;
 const letter = String.raw`[\p{L}\p{N}]`;
 const some = `[^]{1,${farthest}}?`;
+/** Before the marks that open emphasis, and after those that close it: none of the same kind, and next to `_` no letter. */
+const opens = String.raw`(?<!\*(?=\*)|(?:${letter}|_)(?=_))`;
+const closes = String.raw`(?!(?<=\*)\*|(?<=_)(?:${letter}|_))`;
 const address = String.raw`<?(?<address>[^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+"[^"]*")?`;
 
-/** Markup inside a block, by the names that `drawPiece` reads. Marks are a whole run, and `_` is at the edge of a word. */
+/** Markup inside a block, by the names that `drawPiece` reads. */
 const pieces = new RegExp(
   [
     String.raw`\\(?<escaped>[!-\/:-@\[-${tick}\{-~\n])`,
     String.raw`(?<!${tick})(?<ticks>${tick}+)(?!${tick})(?<code>${some})(?<!${tick})\k<ticks>(?!${tick})`,
     String.raw`(?<image>!?)\[(?<label>(?:[^\[\]\\]|\\.)*)\]\(\s*${address}\s*\)`,
     String.raw`(?<!${letter})(?<url>https?:\/\/[^\s<>"'${tick}*]{0,${farthest}}[^\s<>"'${tick}*.,;:!?\)\]\}])`,
-    String.raw`(?<!\*|${letter}(?=_))(?<double>\*\*|__)(?=\S)(?<strong>${some})(?<=\S)\k<double>(?!\*|(?<=_)${letter})`,
-    String.raw`(?<!\*|(?:${letter}|_)(?=_))(?<single>[*_])(?!\k<single>|\s)(?<em>${some})(?<!\s|\k<single>)\k<single>(?!\k<single>|(?<=_)${letter})`,
+    String.raw`${opens}(?<double>\*\*|__)(?=\S)(?<strong>${some})(?<=\S)\k<double>${closes}`,
+    String.raw`${opens}(?<single>[*_])(?!\k<single>|\s)(?<em>${some})(?<!\s|\k<single>)\k<single>${closes}`,
   ].join("|"),
   "gu",
 );
