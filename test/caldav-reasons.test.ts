@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { keepCredential } from "../core/scheduling/credentials.ts";
+import { disconnectAll } from "../core/scheduling/integrations.ts";
 import { keys } from "../core/store/keys.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { startService } from "../fixtures/service.ts";
@@ -111,4 +112,7 @@ t.test("one handle's many accounts are read a few at a time, once for all that a
   t.equal(asked, 2 * once, "five who asked at once had one reading");
   await t.rejects(keep("one more"), { code: "invalid_request", message: /at most 50/ });
   t.ok(await keep("user49"), "a connected one may be connected again");
+  const before = asked;
+  await disconnectAll(runtime, "acme");
+  t.equal(asked, before, "calendars of a handle that goes are not read again");
 });

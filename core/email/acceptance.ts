@@ -220,8 +220,8 @@ interface ReadyMessage {
 }
 
 /**
- * Writes the message and wakes the dispatcher. A later wake-up is written before on the same connection, so that a crash in between loses
- * none.
+ * Writes the message and wakes the dispatcher. A delayed wake-up is written first, on the same connection: a crash before the other one
+ * delays the mail and loses nothing.
  */
 async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage): Promise<{ message: Message }> {
   const { redis } = runtime;

@@ -100,10 +100,13 @@ export async function authorisedAccount(
 
 /** Disconnects an account, also at the provider if that responds; `integration_not_found`. */
 export async function disconnectAccount(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
+  const { handle, credentialId } = input;
+  const isSelected = await runtime.redis.hexists(keys.selectedCalendars(handle), credentialId);
   await giveBack(runtime, input);
+  if (isSelected) await readSelected(runtime, handle);
 }
 
-/** Disconnects all accounts of a handle; returns the providers that did not revoke their grants. */
+/** Disconnects all accounts of a handle that goes; returns the providers that did not revoke their grants. */
 export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
   const left: ProviderKey[] = [];
   for (const { providerKey, credentialId } of await credentialsOf(runtime, handle)) {
@@ -121,7 +124,7 @@ async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): 
   const stored = await readCredential(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
   await dropCredential(runtime, handle, credentialId);
-  if (await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId)) await readSelected(runtime, handle);
+  await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId);
   return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
 }
 

@@ -123,6 +123,7 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
 
 /** Times are in UTC, and ids do not change. */
 const PREFER = 'outlook.timezone="UTC", outlook.body-content-type="text", IdType="ImmutableId", odata.maxpagesize=200';
+
 /** The path of a link from Graph: the token is only ever sent to the configured address. */
 function pathOf(link: string): string {
   const { pathname, search } = new URL(link, "http://graph");
