@@ -216,7 +216,7 @@ t.test("the button's form leads to the provider by 303; programs get JSON as bef
 });
 
 t.test("a buyer opens the page in another browser by a code, a few times a day; nobody else gets one", async (t) => {
-  const { service, stripe, connect } = await startSale(t);
+  const { service, owner, stripe, connect } = await startSale(t);
   await connect();
   const ask = (cookie: string) =>
     service.visitor.post("/v2/public/pages/acme/course/access-code").type(form).set("Cookie", cookie).send("");
@@ -233,8 +233,17 @@ t.test("a buyer opens the page in another browser by a code, a few times a day; 
   t.match(text, "Auf einem anderen Gerät lesen");
   const [, code = ""] = /<code>(\w+)</.exec(text) ?? [];
   t.match(text, `href="http://service.test/p/acme/course?access=${code}"`);
+  const other = {
+    pageSlug: "other",
+    title: "Other",
+    accessMode: "PAID",
+    content: "<p>hidden</p>",
+    status: "PUBLISHED",
+  };
+  await owner.post("/v2/handles/acme/pages").send(other).expect(201);
+  t.notMatch((await service.visitor.get(`/p/acme/other?access=${code}`).expect(200)).text, /hidden|secret/);
   const elsewhere = await service.visitor.get(`/p/acme/course?access=${code}`).expect(200);
-  t.match(elsewhere.text, "secret");
+  t.match(elsewhere.text, "secret", "also after it was entered at another page");
   t.match((await service.visitor.get(`/p/acme/course?access=${code}`).expect(200)).text, "Schon gekauft?");
   for (let at = 0; at < 4; at++) await ask(cookie).expect(200);
   await ask(cookie).expect(429);

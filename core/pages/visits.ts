@@ -156,9 +156,10 @@ async function redeem(
   input: Infer<typeof pageVisit>,
 ): Promise<{ cookie: string; isReceipt: boolean } | undefined> {
   if (input.access === undefined) return undefined;
-  const granted = await redis.getdel(keys.pageAccess(input.access));
-  const [handle, pageSlug, token = "", receipt] = granted?.split(" ") ?? [];
-  if (handle !== input.handle || pageSlug !== input.pageSlug) return undefined;
+  const key = keys.pageAccess(input.access);
+  const [handle, pageSlug, token = "", receipt] = (await redis.get(key))?.split(" ") ?? [];
+  // A code that is entered at another page stays valid for its own. Of two browsers at once one gets it.
+  if (handle !== input.handle || pageSlug !== input.pageSlug || (await redis.del(key)) === 0) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
