@@ -1,7 +1,8 @@
 import t from "tap";
 import { attachDomain, domainClaim } from "../core/account/domains.ts";
 import { startDueChecks } from "../core/email/domains.ts";
-import { checkIdentity } from "../core/email/identity.ts";
+import { checkIdentity, identityOf } from "../core/email/identity.ts";
+import { exportDomains, importDomain } from "../core/email/imports.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
 import { handleOfHost } from "../core/pages/hosts.ts";
 import { keys } from "../core/store/keys.ts";
@@ -273,6 +274,23 @@ t.test("an account attaches its own domains", async (t) => {
     accountId: "acct_other",
   });
   t.match((await post({ domain: "new.example", accountId: "acct_none" })).body, { status: 403, code: "forbidden" });
+});
+
+t.test("an import that ended after it attached a domain is completed by the next run", async (t) => {
+  const { service } = await start(t);
+  const { runtime } = service;
+  const owner = await service.handle("acme");
+  await service.handle("new");
+  await owner.post("/v2/account/domains").send({ domain: "shop.example", handle: "acme" }).expect(201);
+  const [exported] = await exportDomains(runtime, { handle: "acme", account: "acct_acme" });
+  await attachDomain(runtime, { account: "acct_new", domain: "shop.example", handle: "new" });
+  const to = { handle: "new", account: "acct_new", from: "acct_acme" };
+  t.equal(await importDomain(runtime, to, exported as NonNullable<typeof exported>), true);
+  const [mine, theirs] = await Promise.all(
+    ["acct_new", "acct_acme"].map((account) => identityOf(runtime, { domain: "shop.example", account })),
+  );
+  t.equal(mine?.identityKey, theirs?.identityKey, "the DNS records of the key may stay");
+  t.ok(await runtime.redis.zscore(keys.domainChecks, "shop.example acct_new"), "and they are checked");
 });
 
 t.test("the service's own names can't be attached", async (t) => {

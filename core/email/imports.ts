@@ -47,13 +47,14 @@ export async function importDomain(
   { domain, isHost, identity }: ExportedDomain,
 ): Promise<boolean> {
   const { redis } = store;
-  if ((await domainClaim(redis, account, domain)) !== undefined) return true;
   try {
-    await attachDomain(store, { account, domain, ...(isHost ? { handle } : {}) });
+    if ((await domainClaim(redis, account, domain)) === undefined)
+      await attachDomain(store, { account, domain, ...(isHost ? { handle } : {}) });
   } catch (error) {
     if (error instanceof Fail && error.code === "domain_taken") return false;
     throw error;
   }
+  // An interrupted run may have attached it and done no more; neither changes what exists.
   if (identity !== null) await importIdentity(store, { domain, account, from }, identity);
   await new FairQueue(redis, keys.domainChecks).enlist(`${domain} ${account}`);
   return true;
