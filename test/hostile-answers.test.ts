@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import process from "node:process";
+import { Worker } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import t, { type Test as TapTest } from "tap";
 import { Sessions } from "../core/account/sessions.ts";
@@ -15,7 +16,7 @@ import { AnswerRefused } from "../core/platform/exchange.ts";
 import { parseJson } from "../core/platform/json.ts";
 import { Outbound } from "../core/platform/outbound.ts";
 import { Threads } from "../core/platform/threads.ts";
-import { startService } from "../fixtures/service.ts";
+import { eventually, startService } from "../fixtures/service.ts";
 
 const MEGABYTE = 1_048_576;
 
@@ -201,10 +202,21 @@ t.test(
       setTimeout(() => { throw new Error("late"); }, 20);
     });
     parentPort.postMessage("ready");`;
+    let hasFailed = false;
+    const { unref } = Worker.prototype;
+    Worker.prototype.unref = function (this: Worker) {
+      this.once("error", () => {
+        hasFailed = true;
+      });
+      unref.call(this);
+    };
+    t.teardown(() => {
+      Worker.prototype.unref = unref;
+    });
     const threads = new Threads(new URL(`data:text/javascript,${encodeURIComponent(code)}`), 1);
     const question = { asker: "a", message: "hello", timeoutMs: 5_000 };
     t.equal(await threads.ask(question), "answer");
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await eventually(() => hasFailed);
     t.equal(await threads.ask(question), "answer");
   },
 );
