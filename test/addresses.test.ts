@@ -3,8 +3,6 @@ import { asciiAddress, isAddress, sameAddress } from "../core/platform/address.t
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 
-t.setTimeout(110_000);
-
 t.test("an address names one recipient at a domain of any alphabet, and nothing else", async (t) => {
   const good: [string, string][] = [
     ["Ann@far.example", "Ann@far.example"],

@@ -7,8 +7,6 @@ import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 // Each command is a process of its own.
-t.setTimeout(170_000);
-
 /** Every key of a Redis with its content. */
 async function everything({ runtime: { redis } }: Service): Promise<Map<string, string>> {
   const names = (await keyNames(redis, "*")).sort();

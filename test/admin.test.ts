@@ -5,8 +5,6 @@ import { keyNames } from "../fixtures/redis.ts";
 import { startService } from "../fixtures/service.ts";
 
 // Each command is a process of its own.
-t.setTimeout(170_000);
-
 const production = { NODE_ENV: "production", SECRET_KEY: "a".repeat(43) };
 
 t.test("a handle is made, its users get and lose their roles, and it is switched off and on", async (t) => {

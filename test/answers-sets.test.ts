@@ -114,7 +114,7 @@ t.test(
   },
 );
 
-t.test("no prompt and no answer contains paid, unpublished or internal text", { timeout: 120_000 }, async (t) => {
+t.test("no prompt and no answer contains paid, unpublished or internal text", async (t) => {
   const reply = (messages: { content: string }[]) => messages.map(({ content }) => content.slice(-1000)).join(" ");
   const model = await startModelServer({ reply });
   t.teardown(() => model.close());

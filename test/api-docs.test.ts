@@ -1,9 +1,8 @@
 import t, { type Test } from "tap";
-import { bundleAssets, longestRun, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
+import { bundleAssets, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { startService } from "../fixtures/service.ts";
 
-t.setTimeout(longestRun);
-t.test("the API reference in a browser", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("the API reference in a browser", { skip: withoutBrowser }, run);
 
 async function run(t: Test): Promise<void> {
   await bundleAssets();

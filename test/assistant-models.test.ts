@@ -111,7 +111,7 @@ async function folded(service: Service, question: string): Promise<Answered> {
   return { question, all, text: status === 200 ? body.answerMarkdown : "", tookMs: performance.now() - from };
 }
 
-t.test("every odd model ends in an answer within 25 s, and no thought is shown", { timeout: 120_000 }, async (t) => {
+t.test("every odd model ends in an answer within 25 s, and no thought is shown", async (t) => {
   const { model, service } = await withModel(t);
   const chats = questions.map((question) => streamed(service, question));
   for (const { question, text, all, tookMs } of await Promise.all(chats)) {
@@ -124,24 +124,20 @@ t.test("every odd model ends in an answer within 25 s, and no thought is shown",
   for (const { body } of asked) t.match(body, { keep_alive: "30m", think: false });
 });
 
-t.test(
-  "as one object, every odd model ends in an answer too, also one that breaks off",
-  { timeout: 120_000 },
-  async (t) => {
-    const { service } = await withModel(t);
-    odd["a cargo bike from a model that fails in the middle"] = () => [
-      ...words(`${said} And`),
-      { error: "out of memory" },
-    ];
-    const all = [...questions, "How much is a cargo bike from a model that fails in the middle?"];
-    for (const { question, text, all: shown } of await Promise.all(all.map((question) => folded(service, question)))) {
-      t.match(text, /39 EUR/, `${question} ${shown}`);
-      t.notMatch(shown, /SECRET|dropDatabase|think>/, question);
-    }
-  },
-);
+t.test("as one object, every odd model ends in an answer too, also one that breaks off", async (t) => {
+  const { service } = await withModel(t);
+  odd["a cargo bike from a model that fails in the middle"] = () => [
+    ...words(`${said} And`),
+    { error: "out of memory" },
+  ];
+  const all = [...questions, "How much is a cargo bike from a model that fails in the middle?"];
+  for (const { question, text, all: shown } of await Promise.all(all.map((question) => folded(service, question)))) {
+    t.match(text, /39 EUR/, `${question} ${shown}`);
+    t.notMatch(shown, /SECRET|dropDatabase|think>/, question);
+  }
+});
 
-t.test("a model continues to load after an answer was given without it", { timeout: 60_000 }, async (t) => {
+t.test("a model continues to load after an answer was given without it", async (t) => {
   const { model, service } = await withModel(t);
   const question = "How much is a cargo bike from a model that loads?";
   const from = performance.now();
@@ -150,7 +146,7 @@ t.test("a model continues to load after an answer was given without it", { timeo
   t.ok(tookMs < 15_000, `${tookMs} ms`);
   t.equal(model.aborted, 0, "its request is not cut off");
   const loaded = () => model.aborted + model.finished === 1;
-  await eventually(loaded, 30_000);
+  await eventually(loaded);
   t.ok(performance.now() - from > 22_000, "it is let go only once it has loaded");
 });
 

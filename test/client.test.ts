@@ -9,8 +9,6 @@ import { startMailServer } from "../fixtures/smtp.ts";
 import { typedClients } from "../fixtures/typed-client.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
 
-t.setTimeout(120_000);
-
 /** Routes for browsers of people or for other services; they have tests of their own. */
 const others = [
   ...["finishAuthorization", "connectCaldav", "listCalendars", "selectCalendars", "disconnectAccount"],

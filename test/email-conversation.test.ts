@@ -4,8 +4,6 @@ import { eventually, type ServiceOptions } from "../fixtures/service.ts";
 import { startMailServer, startRudeServer } from "../fixtures/smtp.ts";
 import { stopClock } from "../fixtures/time.ts";
 
-t.setTimeout(110_000);
-
 /** Domain time runs so fast that waits of minutes take milliseconds. */
 const hurried = (rate: number): ServiceOptions => ({
   env: { TEST_CLOCK: "2026-01-05T08:00:00Z", TEST_CLOCK_RATE: String(rate) },

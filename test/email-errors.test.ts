@@ -6,8 +6,6 @@ import { makeSending, startMailing } from "../fixtures/email.ts";
 import { onCluster } from "../fixtures/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 
-t.setTimeout(110_000);
-
 const nowhere = "smtp://127.0.0.1:9";
 
 t.test("unauthorised callers are refused before anything is read", async (t) => {

@@ -7,8 +7,6 @@ import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/
 import { eventually } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 
-t.setTimeout(110_000);
-
 t.test("the long queue of one handle does not delay another's single mail", async (t) => {
   const server = await startMailServer(t);
   server.delay = 5;

@@ -12,8 +12,6 @@ import { bounce, complaint } from "../fixtures/reports.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
 
-t.setTimeout(110_000);
-
 const secret = `whsec_${Buffer.from("a secret of the feedback routes").toString("base64")}`;
 const settings = { env: { EMAIL_FEEDBACK_SECRET: secret, BASE_URL: "https://service.test" }, workers: ["email"] };
 

@@ -10,8 +10,6 @@ import { type DnsServer, startDns } from "../fixtures/dns.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import type { DnsRecord, Identity } from "../schemas/email.ts";
 
-t.setTimeout(110_000);
-
 const hour = 3_600_000;
 const path = (domain: string) => `/v2/account/domains/${domain}/email-identity`;
 

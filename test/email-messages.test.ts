@@ -4,8 +4,6 @@ import { keys } from "../core/store/keys.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import type { MessageEvent } from "../schemas/email.ts";
 
-t.setTimeout(110_000);
-
 const nowhere = "smtp://127.0.0.1:9";
 const day = 86_400_000;
 

@@ -21,8 +21,6 @@ import { openStage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 
-t.setTimeout(170_000);
-
 const question = "Do I get my money back?";
 
 async function openOwnTown(t: TapTest, env: Record<string, string> = {}): Promise<Town> {

@@ -10,8 +10,6 @@ import {
   refusals,
 } from "../fixtures/hostile-stage.ts";
 
-t.setTimeout(280_000);
-
 /** The promise is 500 ms; a machine that is slow with everything gets more. */
 const mostFor = (calm: number): number => Math.max(500, 4 * calm);
 

@@ -13,8 +13,6 @@ import { openStage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
-t.setTimeout(170_000);
-
 const owned = "/v2/handles/acme/scheduling";
 const skip = hasRadicale() ? false : "radicale and apache2-utils are not installed";
 type Owner = Awaited<ReturnType<Service["handle"]>>;

@@ -6,8 +6,6 @@ import { startZoom } from "../fixtures/providers/zoom.ts";
 import { openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
 
-t.setTimeout(110_000);
-
 /** A handle whose talks take place at Zoom and that can send mail. */
 async function open(t: TapTest) {
   const zoom = await startZoom();
@@ -22,7 +20,7 @@ async function open(t: TapTest) {
   /** The mails to the visitor, once there are so many. */
   const mails = async (count: number) => {
     const own = () => inbox.mails.filter(({ to }) => to === "ada@example.com");
-    await eventually(() => own().length >= count, 30_000);
+    await eventually(() => own().length >= count);
     return Promise.all(own().map(({ source }) => PostalMime.parse(source)));
   };
   return { zoom, desk, mails };

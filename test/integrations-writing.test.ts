@@ -7,8 +7,6 @@ import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixture
 import { eventually, type Service } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
-t.setTimeout(170_000);
-
 const owned = "/v2/handles/acme/scheduling";
 const skip = hasRadicale() ? false : "radicale and apache2-utils are not installed";
 
@@ -305,31 +303,27 @@ t.test("a destination is a calendar of the account that may be written", { skip 
   t.match(selectedCalendars, { busyCalendarIds: [locked], destinationCalendarId: desk.calendar });
 });
 
-t.test(
-  "a worker that is killed on its way leaves one event for each booking",
-  { skip, timeout: 110_000 },
-  async (t) => {
-    const desk = await open(t, []);
-    const days = ["06", "07", "08", "09"];
-    const times = ["09:00", "10:00", "11:00", "12:00", "13:00", "14:00"];
-    const uids: string[] = [];
-    for (const day of days) for (const time of times) uids.push(await desk.booked(`2026-10-${day}T${time}:00Z`));
-    await desk.select([desk.calendar], desk.calendar).expect(200);
-    const env = { ...desk.service.redis.env, WORKER_QUEUES: "scheduling", BASE_URL: "http://service.test" };
-    const worker = spawnProgram(t, "workers/main.ts", env);
-    await eventually(async () => (await desk.server.events(desk.calendar)).size >= 3, 20_000);
-    await worker.end("SIGKILL");
-    spawnProgram(t, "workers/main.ts", env);
-    const states = () =>
-      Promise.all(uids.map((uid) => desk.service.runtime.redis.hexists(keys.booking("acme", uid), "written")));
-    await eventually(async () => (await states()).every((one) => one === 1), 100_000);
-    const texts = [...(await desk.server.events(desk.calendar)).values()];
-    t.equal(texts.length, uids.length);
-    t.ok(uids.every((uid) => texts.filter((text) => text.includes(uid)).length === 1));
-  },
-);
+t.test("a worker that is killed on its way leaves one event for each booking", { skip }, async (t) => {
+  const desk = await open(t, []);
+  const days = ["06", "07", "08", "09"];
+  const times = ["09:00", "10:00", "11:00", "12:00", "13:00", "14:00"];
+  const uids: string[] = [];
+  for (const day of days) for (const time of times) uids.push(await desk.booked(`2026-10-${day}T${time}:00Z`));
+  await desk.select([desk.calendar], desk.calendar).expect(200);
+  const env = { ...desk.service.redis.env, WORKER_QUEUES: "scheduling", BASE_URL: "http://service.test" };
+  const worker = spawnProgram(t, "workers/main.ts", env);
+  await eventually(async () => (await desk.server.events(desk.calendar)).size >= 3);
+  await worker.end("SIGKILL");
+  spawnProgram(t, "workers/main.ts", env);
+  const states = () =>
+    Promise.all(uids.map((uid) => desk.service.runtime.redis.hexists(keys.booking("acme", uid), "written")));
+  await eventually(async () => (await states()).every((one) => one === 1), 100_000);
+  const texts = [...(await desk.server.events(desk.calendar)).values()];
+  t.equal(texts.length, uids.length);
+  t.ok(uids.every((uid) => texts.filter((text) => text.includes(uid)).length === 1));
+});
 
-t.test("a worker of the build expands calendars in its threads", { skip, timeout: 60_000 }, async (t) => {
+t.test("a worker of the build expands calendars in its threads", { skip }, async (t) => {
   const desk = await open(t, []);
   await desk.select([desk.calendar]).expect(200);
   await desk.server.put(desk.calendar, "x", "DTSTART:20261005T090000Z", "DURATION:PT1H", "RRULE:FREQ=WEEKLY");
@@ -339,5 +333,5 @@ t.test("a worker of the build expands calendars in its threads", { skip, timeout
   spawnProgram(t, "workers/main.ts", env);
   await next?.promote();
   const slots = () => desk.stage.slots("talk", "2026-10-12T08:00:00Z", "2026-10-12T11:00:00Z");
-  t.same(await eventually(async () => (await slots()).length === 2 && slots(), 30_000), ["10-12T10:00", "10-12T10:30"]);
+  t.same(await eventually(async () => (await slots()).length === 2 && slots()), ["10-12T10:00", "10-12T10:30"]);
 });

@@ -171,7 +171,7 @@ t.test("while Redis is away the answer is 503, and accepted work is complete whe
   const kept = await eventually(async () => {
     const { status, body } = await ask(url, "/v2/handles/acme/knowledge/documents", token);
     return status === 200 && body.documents?.[0]?.status === "READY" && body.documents;
-  }, 30_000);
+  });
   t.equal(kept[0]?.documentId, accepted.body.document?.documentId);
 });
 

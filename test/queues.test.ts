@@ -203,7 +203,7 @@ t.test("a job that has ended six workers fails", async (t) => {
   await redis.hset(queue.toKey("poison"), "stc", 5);
   await redis.del(`${queue.toKey("poison")}:lock`);
   await startWorkers(["knowledge"]);
-  const failed = await eventually(async () => (await queue.getFailed())[0], 30_000);
+  const failed = await eventually(async () => (await queue.getFailed())[0]);
   t.match(failed, { id: "poison", failedReason: /stalled more than allowable limit/ });
 });
 

@@ -5,8 +5,6 @@ import { type Running, spawnProgram } from "../fixtures/processes.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 
-t.setTimeout(250_000);
-
 const graceful = { code: 0, signal: null };
 
 t.test("a deploy fails no request: web and worker processes are replaced one after another under load", async (t) => {
@@ -80,6 +78,6 @@ t.test("a deploy fails no request: web and worker processes are replaced one aft
     const read = await fetch(`${url}/v2/handles/acme/knowledge/documents/${id}`, { headers });
     return ((await read.json()) as { document: { status: string } }).document.status;
   };
-  for (const id of made) await eventually(async () => (await statusOf(id)) === "READY", 30_000);
+  for (const id of made) await eventually(async () => (await statusOf(id)) === "READY");
   t.same(await next.end(), graceful);
 });

@@ -3,15 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import {
-  bundleAssets,
-  longestRun,
-  openPage,
-  picture,
-  startBrowser,
-  violations,
-  withoutBrowser,
-} from "../fixtures/browser.ts";
+import { bundleAssets, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -26,8 +18,7 @@ const longTitle = "Rechtsschutzversicherungsberatung für Donaudampfschifffahrts
 const arabicTitle = "محادثة تعارف";
 const logo = "https://acme.example/logo.svg";
 
-t.setTimeout(longestRun);
-t.test("how a booking looks", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("how a booking looks", { skip: withoutBrowser }, run);
 
 async function run(t: Test): Promise<void> {
   await bundleAssets();

@@ -4,15 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { settlePayment } from "../core/scheduling/booking-payments.ts";
-import {
-  bundleAssets,
-  longestRun,
-  openPage,
-  picture,
-  startBrowser,
-  violations,
-  withoutBrowser,
-} from "../fixtures/browser.ts";
+import { bundleAssets, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -20,8 +12,7 @@ const place = "/apps/public/scheduling/acme";
 const berlin: BrowserContextOptions = { locale: "en-GB", timezoneId: "Europe/Berlin" };
 const phone: BrowserContextOptions = { ...berlin, viewport: { width: 360, height: 740 } };
 
-t.setTimeout(longestRun);
-t.test("the visitor's page", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("the visitor's page", { skip: withoutBrowser }, run);
 
 async function run(t: Test): Promise<void> {
   await bundleAssets();

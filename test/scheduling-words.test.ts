@@ -2,23 +2,14 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import axe from "axe-core";
 import t, { type Test } from "tap";
-import {
-  bundleAssets,
-  bundled,
-  longestRun,
-  openPage,
-  picture,
-  startBrowser,
-  withoutBrowser,
-} from "../fixtures/browser.ts";
+import { bundleAssets, bundled, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { openStage } from "../fixtures/scheduling/owner.ts";
 import { languages } from "../schemas/languages.ts";
 
 const place = "/apps/public/scheduling/acme";
 const phone = { timezoneId: "Europe/Berlin", viewport: { width: 320, height: 740 } };
 
-t.setTimeout(longestRun);
-t.test("what the visitor's page says", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("what the visitor's page says", { skip: withoutBrowser }, run);
 
 t.test("its script, style sheets and the words of one language weigh at most 19 kB", async (t) => {
   const sheets = ["card.css", "scheduling.css"].map((file) =>

@@ -21,7 +21,7 @@ async function cause({ runtime }: Service, type: WebhookEventType, data: unknown
   return dispatch.data.eventId;
 }
 
-t.test("accepted events survive kill -9 of the worker that sends them", { timeout: 110_000 }, async (t) => {
+t.test("accepted events survive kill -9 of the worker that sends them", async (t) => {
   const service = await startService(t, { appendonly: true });
   const owner = await service.handle("acme");
   let answers = false;

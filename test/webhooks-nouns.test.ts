@@ -11,8 +11,6 @@ import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
 import { type Receiver, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 import { webhookEventTypes } from "../schemas/webhooks.ts";
 
-t.setTimeout(110_000);
-
 const root = "/v2/handles/acme";
 const secret = `whsec_${Buffer.from("a secret of the feedback routes").toString("base64")}`;
 const agent = { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme" };

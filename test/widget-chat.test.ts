@@ -1,6 +1,6 @@
 import type { BrowserContextOptions } from "playwright-core";
 import t, { type Test } from "tap";
-import { bundled, longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { bundled, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
 import {
   actions,
@@ -15,8 +15,7 @@ import { type ChatOptions, type ChatServer, cut, forget, startChat } from "../fi
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
-t.setTimeout(longestRun);
-t.test("the widget's chat", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("the widget's chat", { skip: withoutBrowser }, run);
 
 async function run(t: Test): Promise<void> {
   const browser = await startBrowser(t);

@@ -1,6 +1,6 @@
 import type { BrowserContextOptions, Frame } from "playwright-core";
 import t, { type Test } from "tap";
-import { longestRun, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
+import { openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
 import {
   actions,
@@ -16,8 +16,7 @@ import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/s
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
-t.setTimeout(longestRun);
-t.test("the widget's comfort", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("the widget's comfort", { skip: withoutBrowser }, run);
 
 const everything = { evidence, actions, followUps: exampleFollowUps, lessons: [lesson], section };
 

@@ -1,14 +1,13 @@
 import type { Frame, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { longestRun, openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
+import { openPage, picture, startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 import { answer } from "../fixtures/chat/chunks.ts";
 import { exampleText, section } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
-t.setTimeout(longestRun);
-t.test("the widget's lead card", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("the widget's lead card", { skip: withoutBrowser }, run);
 
 /** A visitor's entries, by the labels of the example's form. */
 async function fill(frame: Frame): Promise<void> {

@@ -1,15 +1,7 @@
 import { gzipSync } from "node:zlib";
 import type { BrowserContextOptions } from "playwright-core";
 import t, { type Test } from "tap";
-import {
-  bundled,
-  longestRun,
-  openPage,
-  picture,
-  startBrowser,
-  violations,
-  withoutBrowser,
-} from "../fixtures/browser.ts";
+import { bundled, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
 import { content, evidence, exampleFollowUps, exampleText, section } from "../fixtures/chat/examples.ts";
 import { type ChatOptions, type ChatServer, startChat } from "../fixtures/chat/server.ts";
@@ -20,8 +12,7 @@ import { languages } from "../schemas/languages.ts";
 /** Most bytes of the widget with its words, as the service compresses it. */
 const MAX_BYTES = 16_000;
 
-t.setTimeout(longestRun);
-t.test("what the widget says", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("what the widget says", { skip: withoutBrowser }, run);
 
 t.test("the widget with one language weighs at most 16 kB", async (t) => {
   const script = gzipSync(await bundled("public-page-agent"), { level: 6 }).length;

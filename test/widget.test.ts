@@ -2,21 +2,12 @@ import { once } from "node:events";
 import { type AddressInfo, connect as connectTo, createServer, type Socket } from "node:net";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
-import {
-  bundleAssets,
-  longestRun,
-  openPage,
-  picture,
-  startBrowser,
-  violations,
-  withoutBrowser,
-} from "../fixtures/browser.ts";
+import { bundleAssets, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
-t.setTimeout(longestRun);
-t.test("the widget against the running service", { skip: withoutBrowser, timeout: longestRun }, run);
+t.test("the widget against the running service", { skip: withoutBrowser }, run);
 
 const content = `<main><h1>Harbour Bikes</h1>
 <p>We rent city bikes and cargo bikes by the day.</p>
