@@ -144,7 +144,7 @@ async function inputOf(
   row: Row,
   { parameters, caller }: { parameters: Record<string, string>; caller: Caller },
 ): Promise<unknown> {
-  const key = ctx.get("idempotency-key");
+  const key = row.idempotent ? ctx.get("idempotency-key") : "";
   if (key.length > 255) throw invalid("/Idempotency-Key", "is longer than 255 characters");
   const body = hasQuery(row) ? ctx.query : await readBody(ctx, row);
   if (key !== "") Object.assign(caller, { idempotencyKey: key, bodyDigest: bodyDigest(body) });

@@ -366,6 +366,17 @@ t.test("a body of no bytes counts as none, whatever its headers say", async (t) 
     t.equal(await chunked(`${path}/a/publish`, "{}", type), 415, String(type));
 });
 
+t.test("an Idempotency-Key of any length is ignored by routes that have none", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
+  const owner = await service.handle("acme");
+  const key = "k".repeat(256);
+  await owner.get("/v2/handles/acme/pages").set("Idempotency-Key", key).expect(200);
+  const lead = service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ann@far.example" });
+  await lead.set("Idempotency-Key", key).expect(202);
+  const refused = await owner.post("/v2/handles/acme/email/messages").send({}).set("Idempotency-Key", key).expect(400);
+  t.match(refused.body.errors, [{ path: "/Idempotency-Key", message: /255/ }]);
+});
+
 t.test("a body that dribbles in is refused in time and changes nothing", async (t) => {
   const service = await startService(t);
   const token = await service.handle("acme").then(() => service.token("user_acme"));
