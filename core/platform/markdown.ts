@@ -45,7 +45,9 @@ export function markdownBlocks(content: string, options: Options = {}): Markdown
 
 /** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. Linear in its length. */
 export function plainText(markdown: string): string {
-  return oneLine(markdown.replace(/!?\[([^\][]*)\]\([^)[]*\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""));
+  return oneLine(
+    markdown.replace(/!?\[([^\][]*)\]\([^)]{0,2000}\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""),
+  );
 }
 
 /** The length of the marks of an item, a quotation or an indentation. */
@@ -127,7 +129,8 @@ class Reader {
   #enter(level: number, { start, end }: Range): void {
     this.#open = undefined;
     const text = this.#content.slice(start, end).replace(/(?:^|[ \t])#+\s*$/, "");
-    this.#outline.enter(level, { name: clip(plainText(text), MAX_HEADING_LENGTH), start, end: start + text.length });
+    const name = clip(plainText(text.slice(0, 10 * MAX_HEADING_LENGTH)), MAX_HEADING_LENGTH);
+    this.#outline.enter(level, { name, start, end: start + text.length });
   }
 
   #readLine(range: Range, line: string): void {

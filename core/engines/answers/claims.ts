@@ -159,7 +159,10 @@ function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolea
 }
 
 function withoutLinks(text: string): string {
-  return text.replace(/\[([^\][]*)\]\(\s*<?(?:(?:mailto|tel):)?([^\s)<>]*)>?[^)]*\)/gi, "$1 ; $2 ; ");
+  return text.replace(
+    /\[([^\][]*)\]\(\s*<?(?:(?:mailto|tel):)?([^\s)<>]{0,2000})(?:[\s>][^)]{0,500})?\)/gi,
+    "$1 ; $2 ; ",
+  );
 }
 
 function allOf<T>(found: readonly (T | undefined)[]): T[] | undefined {

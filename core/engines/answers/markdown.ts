@@ -5,7 +5,8 @@ import { type Block, columnsFor, gridOf, type Link, leadsIn } from "./blocks.ts"
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
 
-const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]+)>?[^)]*\)/gi;
+/** Its parts are bounded: a text of open links would cost the cube of its length. */
+const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]{1,2000})(?:[\s>][^)]{0,500})?\)/gi;
 
 /**
  * Reads a document, plain or Markdown: each block is an exact piece of it. `above` are the headings above the whole text if it is a
