@@ -205,10 +205,11 @@ t.test("a server that refuses writes for long still answers reads, at one reconn
   let closed = 0;
   redis.on("close", () => closed++);
   await tell(pair.master, (server) => server.config("SET", "min-replicas-to-write", "2"));
-  const until = Date.now() + 2500;
-  while (Date.now() < until) {
+  const began = Date.now();
+  while (Date.now() - began < 2500) {
     await t.rejects(redis.set("a", "2"), { message: /^NOREPLICAS / });
     t.equal(await redis.get("a"), "1");
   }
-  t.ok(closed >= 2 && closed <= 3, `${closed} reconnections`);
+  const seconds = (Date.now() - began) / 1000;
+  t.ok(closed >= 2 && closed <= Math.floor(seconds) + 1, `${closed} reconnections in ${seconds} s`);
 });
