@@ -33,6 +33,8 @@ export const assistantRows: Row[] = [
   route(`POST ${page}/agentic-chat`, anyone, shape.chatRequest, core.chat, {
     ...asked,
     limit: 1_048_576,
+    // Old messages are never refused, however many they are: only the last ones are read.
+    maxValues: 524_288,
     summary: "Chat with a page",
     description:
       "Streams the answer to the latest user message in the UI message stream protocol of the AI SDK. Each `data:` line is a `ChatChunk`; the last line is `data: [DONE]`. A failure after the start is an `error` chunk. With `resumable: true` and an `id` of at least 16 characters the answer can be resumed for 10 minutes.",

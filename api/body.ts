@@ -32,7 +32,7 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
     ctx,
     parserOf(limit)(ctx, async () => {}),
   );
-  return plain(ctx.request.body);
+  return plain(ctx.request.body, row.maxValues);
 }
 
 function hasBody(ctx: Context): boolean {
@@ -116,18 +116,18 @@ async function inTime<T>(ctx: Context, reading: Promise<T>, timeoutMs = TIMEOUT_
   return Promise.race([reading, late]).finally(() => clearTimeout(timer));
 }
 
-function plain(body: unknown): Record<string, unknown> {
+function plain(body: unknown, maxValues?: number): Record<string, unknown> {
   if (body === undefined || body === null || body === "") return {};
   if (typeof body !== "object" || Array.isArray(body)) throw invalid("", "must be an object");
-  mustBeBounded(body);
+  mustBeBounded(body, maxValues);
   return body as Record<string, unknown>;
 }
 
 /** Throws `invalid_request` for a value that is nested too deep or holds too many values. */
-export function mustBeBounded(value: unknown): void {
+export function mustBeBounded(value: unknown, maxValues = MAX_VALUES): void {
   let count = 0;
   const visit = (one: unknown, depth: number): void => {
-    if (++count > MAX_VALUES) throw invalid("", `must hold at most ${MAX_VALUES} values`);
+    if (++count > maxValues) throw invalid("", `must hold at most ${maxValues} values`);
     if (typeof one !== "object" || one === null) return;
     if (depth === MAX_DEPTH) throw invalid("", `must be nested at most ${MAX_DEPTH} levels deep`);
     for (const member of Object.values(one)) visit(member, depth + 1);

@@ -94,6 +94,8 @@ export interface Columns<R> {
   created: number;
   /** Largest body in bytes; default 1 MB for owners, 64 KB for the public. */
   limit: number;
+  /** Most values in a body; default 50,000. */
+  maxValues: number;
   /** Accepted body types besides JSON; `raw` passes `{ body, headers }` to the function, the body as an async iterable of its bytes. */
   accepts: "json" | "form" | "raw";
   /** Runs before the body is read, with the path parameters: throttles and gates. */
