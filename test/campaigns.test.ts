@@ -114,6 +114,16 @@ t.test("each wrong rule gets its code, in the documented order", async (t) => {
       .expect(201);
 });
 
+t.test("a campaign has at most 200 rules, and a deleted one makes room", async (t) => {
+  const { sending, service, rule: make } = await startCampaign(t, { workers: false });
+  const { ruleId } = await make();
+  const others = Array.from({ length: 199 }, (_, at) => [at, `cer_${at}`]).flat();
+  await service.runtime.redis.zadd(keys.rules("acme", "cmp_spring"), ...others);
+  t.match((await sending.owner.post(rules).send(rule).expect(400)).body, { code: "invalid_request", detail: /200/ });
+  await sending.owner.delete(`${rules}/${ruleId}`).expect(204);
+  await make();
+});
+
 t.test("a mapping reads only the lead, whatever the names and order of other mappings", async (t) => {
   const campaign = await startCampaign(t, { workers: false });
   const { owner } = campaign.sending;

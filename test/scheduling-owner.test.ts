@@ -1,4 +1,5 @@
 import t from "tap";
+import { keys } from "../core/store/keys.ts";
 import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
 
@@ -203,6 +204,16 @@ t.test("changes of an event type that come at once are all made", async (t) => {
   const answers = await Promise.all(Array.from({ length: 40 }, (_, at) => change(`Title ${at}`)));
   t.same([...new Set(answers.map(({ status }) => status))], [200]);
   t.equal((await owner.get(`${base}/event-types/${eventTypeId}`)).body.eventType.version, 41);
+});
+
+t.test("a handle has at most 500 event types", async (t) => {
+  const { owner, service, event } = await openStage(t);
+  const others = Array.from({ length: 499 }, (_, at) => [at, `etp_${at}`]).flat();
+  await service.runtime.redis.zadd(keys.eventTypes("acme"), ...others);
+  await event({ slug: "last" });
+  const more = { slug: "more", title: "More", durationMinutes: 30 };
+  const refused = await owner.post(`${base}/event-types`).send(more).expect(400);
+  t.match(refused.body, { code: "invalid_request", detail: /500/ });
 });
 
 t.test("a slug belongs to one event type, and is free again when that is renamed or deleted", async (t) => {

@@ -31,6 +31,9 @@ export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
 /** Retention of a deleted rule and of its send markers in real seconds, the same as for once-only keys of mails. */
 const DELETED_RETENTION_SECONDS = 34_560_000;
 
+/** Most rules of a campaign: each lead fires all of them. */
+const MAX_RULES = 200;
+
 /** Creates a rule; it applies to later triggers. Errors are checked in this order: body, campaign, sender, template. */
 export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
   const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
@@ -52,7 +55,8 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
     createdAt: instant,
     updatedAt: instant,
   };
-  await createRecord(runtime, placeOf(handle, campaignId, ruleId), { value, at });
+  if (!(await createRecord(runtime, placeOf(handle, campaignId, ruleId), { value, at, max: MAX_RULES })))
+    throw new Fail("invalid_request", { detail: `A campaign has at most ${MAX_RULES} email rules; delete one first.` });
   return { rule: { ...value, handle, version: 1 } };
 }
 

@@ -29,6 +29,9 @@ type EventType = Infer<typeof eventType>;
 
 type Stored = StoredEventType & { version: number };
 
+/** Most event types of a handle: its catalog is read as a whole. */
+const MAX_EVENT_TYPES = 500;
+
 /** Creates an event type; `event_type_slug_taken`, `schedule_not_found`. */
 export async function createEventType(
   runtime: Runtime,
@@ -38,7 +41,11 @@ export async function createEventType(
   await checkEventType(runtime, handle, fields);
   const stamp = new Date(runtime.now()).toISOString();
   const value = { ...fields, eventTypeId: runtime.id("etp_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
-  await createRecord(runtime, placeOf(handle, value.eventTypeId), { value, at: Date.parse(stamp) });
+  const made = { value, at: Date.parse(stamp), max: MAX_EVENT_TYPES };
+  if (!(await createRecord(runtime, placeOf(handle, value.eventTypeId), made)))
+    throw new Fail("invalid_request", {
+      detail: `A handle has at most ${MAX_EVENT_TYPES} event types; delete one first.`,
+    });
   return { eventType: await toEventType(runtime, handle, { ...value, version: 1 }) };
 }
 
