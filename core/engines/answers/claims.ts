@@ -1,22 +1,31 @@
 import { plainText } from "../../platform/markdown.ts";
+import {
+  bearsOut,
+  type Claim,
+  type ClaimWord,
+  clauseTexts,
+  contradicts,
+  isDenied,
+  isFree,
+  type Witness,
+  witnessOf,
+} from "./evidence.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
 import { isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
-import { contradicts, pairsUp } from "./pairing.ts";
-import { isNegated } from "./phrases.ts";
+import { isNegated, isUniversal } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
-import { type Claim, type ClaimWord, clauseTexts, marksIn, type Witness, witnessOf } from "./witnesses.ts";
 import { wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
 const MIN_SHARE = { withFigure: 0.52, plain: 0.64 };
 /** The weight of a word in another unit of the section. */
 const NEIGHBOUR = 0.6;
-/** The least strength of a word that a unit contains. */
-const PRESENT = 0.5;
 /** The weight of a word of price next to an amount. */
 const IMPLIED = 0.2;
+/** The weight of a name that no public text has: no witness can outweigh it. */
+const NEW_NAME = 1000;
 /** Contact details are checked by themselves, and the name of a unit says nothing. */
 const CONTACT = /^(?:mail|phone|link) /;
 const NO_CLAIM = /^(?:mail|phone|link|unit) /;
@@ -44,12 +53,10 @@ export class ClaimChecker {
     const text = withoutLinks(sentence);
     const contacts = [...figuresIn(text, language)].filter((figure) => CONTACT.test(figure));
     const claim = this.#claimOf(text, language);
-    const isSmallTalk = contacts.length > 0 || claim.words.every(({ isCommon }) => isCommon);
-    const found =
-      claim.figures.length === 0 && isSmallTalk
-        ? []
-        : (this.#supported(claim, sections) ?? this.#clausesSupported(plainText(sentence), language, sections));
+    const isEmpty = contacts.length > 0 || claim.words.every(({ isCommon }) => isCommon);
+    const isSmallTalk = isEmpty && claim.figures.length === 0;
     const reached = this.#reached(contacts, sections);
+    const found = isSmallTalk ? [] : this.#supporting(claim, plainText(sentence), sections);
     return found && reached && [...new Set([...reached, ...found].map(({ unit }) => unit))];
   }
 
@@ -60,46 +67,41 @@ export class ClaimChecker {
     return allOf(open.map((figure) => witnesses.find(({ figures }) => holdsFigure(figures, figure))));
   }
 
-  /** Each clause with a figure may have a witness of its own. */
-  #clausesSupported(text: string, language: string, sections: readonly Section[]): Witness[] | undefined {
-    const clauses = clauseTexts(text).map((clause) => this.#claimOf(clause, language));
+  /** One witness of a claim, or one for each clause with a figure. */
+  #supporting(claim: Claim, text: string, sections: readonly Section[]): Witness[] | undefined {
+    const one = this.#supported(claim, sections);
+    if (one) return [one];
+    const clauses = clauseTexts(text).map((clause) => this.#claimOf(clause, claim.language));
     const claims = clauses.filter(({ figures }) => figures.length > 0);
     if (claims.length < 2) return undefined;
-    return allOf(claims.map((claim) => this.#supported(claim, sections)?.[0]));
+    return allOf(claims.map((claim) => this.#supported(claim, sections)));
   }
 
   /** The witness that contains all figures and most words of a claim. */
-  #supported(claim: Claim, sections: readonly Section[]): Witness[] | undefined {
-    if (claim.words.some(({ isUnknownName }) => isUnknownName)) return undefined;
+  #supported(claim: Claim, sections: readonly Section[]): Witness | undefined {
     const bar = claim.figures.length > 0 ? MIN_SHARE.withFigure : MIN_SHARE.plain;
     const best = sections
       .flatMap((section) => sharesOf(claim.words, this.#witnessesOf(section)))
       .filter(({ share }) => share >= bar)
       .sort((one, other) => other.share - one.share)
       .find(({ witness }) => bearsOut(witness, this.#witnessesOf(witness.unit.section), claim))?.witness;
-    return best && !contradicts(best, claim) && !this.#isDenied(best, claim) ? [best] : undefined;
-  }
-
-  /** Another unit of the section has a word of the claim that the witness lacks, and says the opposite. */
-  #isDenied({ unit, strengths }: Witness, claim: Claim): boolean {
-    const missing = claim.words.filter(
-      ({ isCommon, likeness }) => !isCommon && strengthOf(strengths, likeness) < PRESENT,
-    );
-    const speaks = ({ clauses }: Witness) =>
-      missing.some(({ likeness }) => clauses.some((clause) => strengthOf(clause.strengths, likeness) >= 1));
-    return this.#witnessesOf(unit.section).some(
-      (other) => other.unit !== unit && speaks(other) && contradicts(other, claim),
-    );
+    const isRefuted = !best || contradicts(best, claim) || isDenied(best, this.#witnessesOf(best.unit.section), claim);
+    return isRefuted ? undefined : best;
   }
 
   #claimOf(text: string, language: string): Claim {
     const figures = [...figuresIn(text, language)].filter((figure) => !NO_CLAIM.test(figure));
-    const negated = isNegated(text, language);
-    const marks = marksIn(text, language);
-    if (negated || figures.length > 0) marks.delete("free");
     const isPriced = figures.some((figure) => figure.startsWith("amount "));
-    const words = this.#wordsOf(plainText(text), language, isPriced);
-    return { words, figures, spans: spansIn(text, language), marks, isNegated: negated };
+    const negated = isNegated(text, language);
+    return {
+      language,
+      words: this.#wordsOf(plainText(text), language, isPriced),
+      figures,
+      spans: spansIn(text, language),
+      isNegated: negated,
+      isUniversal: isUniversal(text, language),
+      isFree: !negated && figures.length === 0 && isFree(text, language),
+    };
   }
 
   #wordsOf(text: string, language: string, isPriced: boolean): ClaimWord[] {
@@ -112,8 +114,8 @@ export class ClaimChecker {
       const isImplied = isPriced && mattersIn(term).has("price");
       const isEveryday = isCommon(term, language);
       const weight = this.#library.weightOf({ isCommon: isEveryday }, likeness) * (isImplied ? IMPLIED : 1);
-      const isUnknownName = likeness.size === 0 && names.has(written);
-      found.set(term, { likeness, weight, isCommon: isEveryday || isImplied, isUnknownName });
+      const isNewName = likeness.size === 0 && names.has(written);
+      found.set(term, { likeness, weight: isNewName ? NEW_NAME : weight, isCommon: isEveryday || isImplied });
     }
     return [...found.values()];
   }
@@ -140,22 +142,6 @@ function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): {
       sums[at]! += weight * Math.max(own[at]!, NEIGHBOUR * near[isText(witness) ? "text" : "item"]);
   }
   return witnesses.map((witness, at) => ({ witness, share: total === 0 ? 1 : sums[at]! / total }));
-}
-
-function bearsOut(witness: Witness, witnesses: readonly Witness[], claim: Claim): boolean {
-  return (
-    claim.figures.every((figure) => holdsFigure(witness.figures, figure)) &&
-    [...claim.marks].every((mark) => witness.marks.has(mark)) &&
-    speaksItself(witness, claim) &&
-    pairsUp(witness, witnesses, claim)
-  );
-}
-
-/** The unit of a figure itself contains one of the claim's telling words, not only its surroundings. */
-function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolean {
-  const telling = words.filter(({ isCommon }) => !isCommon);
-  const isSaid = telling.some(({ likeness }) => strengthOf(strengths, likeness) >= PRESENT);
-  return figures.length === 0 || telling.length === 0 || isSaid;
 }
 
 function withoutLinks(text: string): string {

@@ -1,0 +1,208 @@
+import { plainText } from "../../platform/markdown.ts";
+import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
+import { type Strengths, strengthOf } from "./library.ts";
+import { type Likeness, mattersIn } from "./matching.ts";
+import { type Quantity, spansIn } from "./measures.ts";
+import { isNegated, isUniversal } from "./phrases.ts";
+import type { Unit } from "./sections.ts";
+import { termsIn } from "./words.ts";
+
+/** What a sentence of a model claims, or one of its clauses. */
+export interface Claim {
+  language: string;
+  words: readonly ClaimWord[];
+  figures: readonly string[];
+  spans: readonly Quantity[];
+  isNegated: boolean;
+  /** It holds in all cases, and it costs nothing; the evidence must say so too. */
+  isUniversal: boolean;
+  isFree: boolean;
+}
+
+/** A word of a claim. */
+export interface ClaimWord {
+  likeness: Likeness;
+  weight: number;
+  /** True for an everyday word, which alone claims nothing. */
+  isCommon: boolean;
+}
+
+/** The smallest part of a text that says something: a clause, or a cell with the names of its row and column. */
+interface Atom {
+  terms: readonly string[];
+  /** The terms of the names; none for a clause. */
+  row: readonly string[];
+  column: readonly string[];
+  figures: Figures;
+  spans: readonly Quantity[];
+  isNegated: boolean;
+}
+
+/** A unit of public text that may support a claim. */
+export interface Witness {
+  unit: Unit;
+  strengths: Strengths;
+  /** Those of its text, its headings and the names of its columns. */
+  figures: Figures;
+  isUniversal: boolean;
+  isFree: boolean;
+  atoms: readonly Atom[];
+}
+
+const CLAUSE = /[,;:](?!\d)|[–—](?!\d)|\s(?:and|but|und|aber|sowie|et|mais|y|pero|e|ma|en|maar|mas|or|oder|ou|o|of)\s/u;
+/** The weight of a name of a row or column that the claim says in whole. */
+const WHOLE = 0.5;
+/** The least strength of a word that a unit contains, and of one in a row that other rows have too. */
+const PRESENT = 0.5;
+const OTHER = 0.75;
+
+/** Splits a text at its commas and conjunctions. */
+export function clauseTexts(text: string): string[] {
+  return text.split(CLAUSE);
+}
+
+/** True if a text says that something costs nothing. */
+export function isFree(text: string, language: string): boolean {
+  return termsIn(text, language).some((term) => mattersIn(term).has("free") || mattersIn(term).has("included"));
+}
+
+/** Reads a unit of public text. */
+export function witnessOf(unit: Unit, strengths: Strengths): Witness {
+  const { language } = unit.section;
+  const { headings, leadIn, columns = [], links, kind } = unit.block;
+  const addresses = links.map(({ href }) => href.replace(/^(?:mailto|tel):/i, ""));
+  const text = plainText(kind === "row" ? unit.text.replaceAll("\t", " ; ") : unit.text);
+  const above = [headings.at(-1) ?? "", leadIn];
+  const whole = [text, ...above].join(" ; ");
+  // "Not included" negates what it introduces, and "No" answers the question of a heading.
+  const isDenied = above.some((line) => isNegated(line.endsWith("?") ? text.split(" ", 1)[0]! : line, language));
+  return {
+    unit,
+    strengths,
+    figures: figuresIn([text, ...headings, leadIn, ...columns, ...addresses].join(" ; "), language),
+    isUniversal: isUniversal(whole, language),
+    isFree: isFree(whole, language),
+    atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
+  };
+}
+
+function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
+  const { cells = [], columns = [], table } = block;
+  // The "e" of "e-bike" is no word of its own.
+  const terms = (part: string) => termsIn(part, language).filter((term) => !/^[a-z]$/.test(term));
+  const atomOf = (part: string, row = "", column = ""): Atom => ({
+    terms: terms(part),
+    row: terms(row),
+    column: terms(column),
+    figures: figuresIn(part, language),
+    spans: [part, row, column].flatMap((one) => spansIn(one, language)),
+    isNegated: isNegated(part, language),
+  });
+  if (table === undefined) return clauseTexts(text).map((clause) => atomOf(clause));
+  return cells.slice(1).map((cell, at) => atomOf(cell, cells[0], columns[at + 1]));
+}
+
+/** True if a witness says all of a claim, and its figures of the same things. `all` are the witnesses of its section. */
+export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim): boolean {
+  const { table } = witness.unit.block;
+  const rows = all.filter(({ unit }) => table !== undefined && unit.block.table === table);
+  return (
+    claim.figures.every((figure) => holdsFigure(witness.figures, figure)) &&
+    (witness.isUniversal || !claim.isUniversal) &&
+    (witness.isFree || !claim.isFree) &&
+    speaksItself(witness, claim) &&
+    spansAgree(witness, claim) &&
+    !claim.words.some(({ likeness }) => isOfOther(witness, rows, likeness)) &&
+    figuresAgree(witness, rows, claim)
+  );
+}
+
+/** The unit of a figure itself contains one of the claim's telling words, not only its surroundings. */
+function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolean {
+  const telling = words.filter(({ isCommon }) => !isCommon);
+  const isSaid = telling.some(({ likeness }) => strengthOf(strengths, likeness) >= PRESENT);
+  return figures.length === 0 || telling.length === 0 || isSaid;
+}
+
+/** A price per month isn't one per day, and 35 hours aren't 35 days. */
+function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
+  const all = atoms.flatMap((atom) => atom.spans);
+  const has = ({ unit }: Quantity, count?: string) => all.some((span) => span.unit === unit && span.count === count);
+  const fits = (span: Quantity) =>
+    span.isRate
+      ? all.length === 0 || has(span)
+      : span.count === undefined || has(span, span.count) || all.every(({ count }) => count !== span.count);
+  return figures.length === 0 || spans.every(fits);
+}
+
+/** True for a word that a row lacks and the label of another one has. */
+function isOfOther({ strengths }: Witness, rows: readonly Witness[], likeness: Likeness): boolean {
+  return (
+    strengthOf(strengths, likeness) < OTHER && rows.some(({ atoms }) => nearest(atoms[0]?.row ?? [], likeness) >= 1)
+  );
+}
+
+/** No figure is said of what another clause or cell of its kind speaks of more than its own. Amounts say most. */
+function figuresAgree(witness: Witness, rows: readonly Witness[], claim: Claim): boolean {
+  const amounts = claim.figures.filter((figure) => figure.startsWith("amount "));
+  const others = [witness, ...rows]
+    .flatMap(({ atoms }) => atoms)
+    .filter(({ figures }) => !claim.figures.some((figure) => holdsFigure(figures, figure)));
+  const most = (atoms: readonly Atom[]) => Math.max(0, ...atoms.map((atom) => closeness(atom, claim)));
+  return (amounts.length > 0 ? amounts : claim.figures).every((figure) => {
+    const own = witness.atoms.filter(({ figures }) => holdsFigure(figures, figure));
+    const rivals = others.filter(({ figures }) => [...figures].some((other) => kindOf(other) === kindOf(figure)));
+    return own.length === 0 || most(own) >= most(rivals);
+  });
+}
+
+/** How much a claim speaks of a clause or of the names of a cell: by words, numbers in names, and names in whole. */
+function closeness({ terms, row, column }: Atom, claim: Claim): number {
+  const names = [...row, ...column];
+  const about = names.length > 0 ? names : terms;
+  const said = claim.words.reduce((sum, { likeness, weight }) => sum + weight * nearest(about, likeness), 0);
+  const numbers = names.filter((term) => claim.figures.includes(`number ${term}`)).length;
+  return said + numbers + WHOLE * [row, column].filter((name) => shareSaid(name, claim) === 1).length;
+}
+
+/** The share of a name's terms that a claim says: all of "e-bike" in "the e-bike costs", but not of "cargo e-bike". */
+function shareSaid(name: readonly string[], { figures, words }: Claim): number {
+  const isSaid = (term: string) =>
+    figures.includes(`number ${term}`) || words.some(({ likeness }) => likeness.get(term) === 1);
+  return name.filter(isSaid).length / (name.length || 1);
+}
+
+/** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
+export function contradicts({ atoms }: Witness, claim: Claim): boolean {
+  const shares = atoms.map(({ column }) => shareSaid(column, claim));
+  const named = atoms.filter((_, at) => shares[at] === Math.max(...shares));
+  const isPlain = !claim.isNegated && claim.figures.length === 0;
+  if (isPlain && claim.words.some((word) => isOnlyDenied(atoms, word))) return true;
+  return named.every(({ isNegated }) => isNegated !== claim.isNegated);
+}
+
+/** True for a word that only clauses with a negation contain: "theft" of "it covers damage; it does not cover theft". */
+function isOnlyDenied(atoms: readonly Atom[], { likeness, isCommon }: ClaimWord): boolean {
+  const own = atoms.filter(({ terms }) => nearest(terms, likeness) >= 1);
+  return !isCommon && own.length > 0 && own.length < atoms.length && own.every(({ isNegated }) => isNegated);
+}
+
+/** True if a unit lacks a word of a claim, and another one of its section has it and says the opposite. */
+export function isDenied(witness: Witness, all: readonly Witness[], claim: Claim): boolean {
+  const missing = claim.words.filter(
+    ({ isCommon, likeness }) => !isCommon && strengthOf(witness.strengths, likeness) < PRESENT,
+  );
+  const speaks = ({ atoms }: Witness) =>
+    missing.some(({ likeness }) => atoms.some(({ terms }) => nearest(terms, likeness) >= 1));
+  return all.some((other) => other !== witness && speaks(other) && contradicts(other, claim));
+}
+
+/** The greatest likeness of some terms to a word. */
+function nearest(terms: readonly string[], likeness: Likeness): number {
+  return Math.max(0, ...terms.map((term) => likeness.get(term) ?? 0));
+}
+
+/** `amount GBP` of `amount GBP 9`. */
+function kindOf(figure: string): string {
+  return figure.slice(0, figure.lastIndexOf(" "));
+}
