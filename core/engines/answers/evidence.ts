@@ -127,11 +127,9 @@ function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolea
 /** A price per month isn't one per day, and 35 hours aren't 35 days. */
 function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
   const all = atoms.flatMap((atom) => atom.spans);
-  const has = ({ unit }: Quantity, count?: string) => all.some((span) => span.unit === unit && span.count === count);
-  const fits = (span: Quantity) =>
-    span.isRate
-      ? all.length === 0 || has(span)
-      : span.count === undefined || has(span, span.count) || all.every(({ count }) => count !== span.count);
+  const fits = ({ unit, count, isRate }: Quantity) =>
+    all.some((span) => span.unit === unit && span.count === count) ||
+    (isRate ? all.length === 0 : count === undefined || all.every((span) => span.count !== count));
   return figures.length === 0 || spans.every(fits);
 }
 

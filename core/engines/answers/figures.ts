@@ -109,13 +109,9 @@ export function isUnitName(word: string): boolean {
 
 /** `1,120.50` and `1.120,50` are 1120.5. */
 function decimal(compact: string): string {
-  const mixed = compact.includes(".") && compact.includes(",");
+  const isMixed = compact.includes(".") && compact.includes(",");
   const groups = compact.split(/[.,]/);
-  if (!mixed) return trimZeros(plainNumber(compact));
-  return trimZeros(`${plainNumber(groups.slice(0, -1).join(""))}.${groups.at(-1)}`);
-}
-
-function trimZeros(value: string): string {
+  const value = isMixed ? `${plainNumber(groups.slice(0, -1).join(""))}.${groups.at(-1)}` : plainNumber(compact);
   return value.includes(".") ? value.replace(/\.?0+$/, "") : value;
 }
 

@@ -57,17 +57,13 @@ export function openingOf(library: Library, source: Source): Quote {
   if (first === undefined) return { outcome: "none", markdown: "", units: [] };
   const units = unitsOf(first);
   const shown = around(units[0]!, MAX_QUOTE_LENGTH / 2);
-  const headings = [...new Set(own.flatMap(({ blocks }) => blocks[0]!.headings.at(-1) ?? []))].slice(0, MAX_HEADINGS);
-  const list = headings
-    .filter((heading) => heading !== first.blocks[0]!.headings.at(-1))
-    .map((heading) => `- ${nameMarkdown(heading)}`);
+  const above = ({ blocks }: Section) => blocks[0]!.headings.at(-1) ?? [];
+  const headings = [...new Set(own.flatMap(above))].slice(0, MAX_HEADINGS);
+  const list = headings.filter((heading) => heading !== above(first)).map((heading) => `- ${nameMarkdown(heading)}`);
   const opening = quoteMarkdown(shown);
   const lines = list.filter((_, at) => opening.length + list.slice(0, at + 1).join("\n").length < MAX_QUOTE_LENGTH);
-  return {
-    outcome: "answer",
-    markdown: [opening, lines.join("\n")].filter((part) => part !== "").join("\n\n"),
-    units: shown,
-  };
+  const markdown = [opening, lines.join("\n")].filter((part) => part !== "").join("\n\n");
+  return { outcome: "answer", markdown, units: shown };
 }
 
 /** A line that names the sources of units, a page with its address; empty without any. */
@@ -169,8 +165,7 @@ export function exactPiece(units: readonly Unit[], most: number): string {
   const [first] = units;
   if (first === undefined) return "";
   const { block, section } = first;
-  if (block.kind === "row") return clip(section.source.kind === "page" ? oneLine(first.text) : first.text, most);
   const end = units.reduce((end, unit) => (unit.block === block ? unit.start + unit.text.length : end), 0);
-  const piece = block.text.slice(first.start - block.start, end - block.start);
+  const piece = block.kind === "row" ? first.text : block.text.slice(first.start - block.start, end - block.start);
   return clip(section.source.kind === "page" ? oneLine(piece) : piece, most).trimEnd();
 }

@@ -56,7 +56,7 @@ export function wordsIn(text: string, language: string): Word[] {
       hyphen = joined !== "";
       continue;
     }
-    addToken(found, token, { language, stops });
+    addToken(found, token, language);
     // "est-il" and "day-to-day" are no words of their own.
     const isShort = joined.length + token.length <= MAX_TERM_LENGTH && token.length > 2;
     const glues = hyphen && isShort && ![joined, token].some((part) => stops.has(fold(part)) && part.length > 1);
@@ -88,24 +88,19 @@ export function compoundParts(word: string, isKnown: (part: string) => boolean):
   return undefined;
 }
 
-function addToken(found: Word[], token: string, of: { language: string; stops: ReadonlySet<string> }): void {
+function addToken(found: Word[], token: string, language: string): void {
+  const stops = foldedStopWords(language);
   const text = fold(token);
   const bare = text.replaceAll("'", "");
   if (/^\p{N}/u.test(token)) found.push({ written: token, text, terms: [plainNumber(token)] });
   else if (UNSPACED.test(token)) addPairs(found, text);
-  else if (of.stops.has(text) || of.stops.has(bare)) found.push({ written: token, text: bare, terms: [] });
-  else for (const part of token.split("'")) addPart(found, part, { ...of, isAlone: part === token });
-}
-
-/** A single letter before or after an apostrophe is no word. */
-function addPart(
-  found: Word[],
-  part: string,
-  of: { language: string; stops: ReadonlySet<string>; isAlone: boolean },
-): void {
-  if (part === "" || (part.length < 2 && !of.isAlone)) return;
-  const word = wordOf(part, of.language);
-  found.push(of.stops.has(word.text) ? { ...word, terms: [] } : word);
+  else if (stops.has(text) || stops.has(bare)) found.push({ written: token, text: bare, terms: [] });
+  else {
+    // A single letter before or after an apostrophe is no word.
+    const parts = token.split("'").filter((part) => part.length > 1 || part === token);
+    const words = parts.map((part) => wordOf(part, language));
+    found.push(...words.map((word) => (stops.has(word.text) ? { ...word, terms: [] } : word)));
+  }
 }
 
 function wordOf(written: string, language: string): Word {
