@@ -44,6 +44,11 @@ function line(text: string): string | undefined {
   return text.length > MAX_LINE_LENGTH ? `is longer than ${MAX_LINE_LENGTH} characters` : undefined;
 }
 
+/** A check of one line, which is short before anything else is read from it. */
+function lineOf(fits: (text: string) => boolean, fault: string): Check {
+  return (text) => line(text) ?? (fits(text) ? undefined : fault);
+}
+
 const area: Check = (text) =>
   text.length > MAX_TEXT_LENGTH ? `is longer than ${MAX_TEXT_LENGTH} characters` : undefined;
 /** Spaces around an option don't count, as around every answer. */
@@ -57,13 +62,13 @@ const checks: Record<BookingField["type"], Check> = {
   text_area: area,
   "text-area": area,
   email: (text) => (isAddress(text) ? undefined : "must be an email address"),
-  phone: (text) => (isPhone(text) ? undefined : "is not a phone number"),
-  number: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i.test(text) ? line(text) : "is not a number"),
+  phone: lineOf(isPhone, "is not a phone number"),
+  number: lineOf((text) => /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i.test(text), "is not a number"),
   select: choice,
   radio: choice,
   checkbox: decision,
   boolean: decision,
-  url: (text) => (isWebAddress(text) ? line(text) : "is not an http(s) address"),
+  url: lineOf(isWebAddress, "is not an http(s) address"),
 };
 
 function isTrue(text: string): boolean {

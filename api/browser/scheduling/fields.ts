@@ -50,7 +50,7 @@ const inputs: ByType<Record<string, string>> = {
 const checks: ByType<{ fits(value: string): boolean; text: "badEmail" | "badUrl" | "badNumber" | "badPhone" }> = {
   email: { fits: (value) => /^[^\s@<>,;]+@[^\s@<>,;]+\.[^\s@<>,;]+$/.test(value), text: "badEmail" },
   url: { fits: (value) => /^https?:\/\/\S+$/i.test(value) && parseWebAddress(value) !== undefined, text: "badUrl" },
-  number: { fits: (value) => /^[+-]?(\d+\.?\d*|\.\d+)$/.test(value), text: "badNumber" },
+  number: { fits: (value) => /^[+-]?(\d+(\.\d*)?|\.\d+)$/.test(value), text: "badNumber" },
   phone: { fits: (value) => /^\D*(\d\D*){5,20}$/.test(value), text: "badPhone" },
 };
 

@@ -19,7 +19,7 @@ const forms = lazy(
       `${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${calendar()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
     ),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
-    mail: /[\w.+-]+@[\w-]+\.[\w.-]+/,
+    mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),
 );
 
