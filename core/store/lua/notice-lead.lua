@@ -1,7 +1,7 @@
 -- Decides, once per lead, whether its owners are mailed at once or in the digest of the hour.
 -- Keys: lead, notices (of the hour; hash count, start), digests (prefix; each a list of lead ids)
 -- Input: leadId, now (real ms), maxMails (of an hour), hourMs (real ms of an hour), keepMs (for which a digest is stored)
--- Returns "gone" for a lead that is, or is being erased, "mail", or the id of its digest: the real ms at which the hour began.
+-- Returns "gone" for a lead that is erased or being erased, "mail", or the id of its digest: the real ms at which the hour began.
 if redis.call('EXISTS', keys.lead) == 0 or redis.call('HEXISTS', keys.lead, 'erased') == 1 then return 'gone' end
 local notice = redis.call('HGET', keys.lead, 'notice')
 if notice then return notice end
