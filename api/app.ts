@@ -121,10 +121,7 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   const caller: Caller = {
     requestId: state.requestId,
     ...(await admit(runtime, row.access, { authorization, handle: parameters.handle })),
-    // Read on demand: most rows don't ask for it.
-    get network() {
-      return networkOf(address);
-    },
+    network: networkOf(address),
   };
   await row.guard?.(runtime, parameters, caller);
   const input = await inputOf(ctx, row, { parameters, caller }).catch(async (error) => {

@@ -29,34 +29,55 @@ function visitorLanguage(ctx: Context): string {
 
 /** The request that presenters see. Most use few of its parts, so the others are computed on demand. */
 export function requestOf(runtime: Runtime, ctx: Context, ofFailure: string | null = null): Request {
-  const { method, state } = ctx;
-  const { row, parameters = {} } = state as { row?: Row; parameters?: Record<string, string> };
-  return {
-    runtime,
-    method,
-    parameters,
-    address: onThisHost(ctx.originalUrl),
-    said: row?.said ?? {},
-    get query() {
-      return new URLSearchParams(ctx.querystring);
-    },
-    get pagePath() {
-      const { handle, pageSlug } = parameters;
-      if (handle === undefined || pageSlug === undefined) return undefined;
-      return `${mayBePageHost(runtime, ctx) ? "" : `/p/${handle}`}/${encodeURIComponent(pageSlug)}`;
-    },
-    get formPage() {
-      const referrer = ctx.get("referer");
-      if (method !== "POST" || !URL.canParse(referrer)) return undefined;
-      const { host, pathname, search } = new URL(referrer);
-      // The address of an API route, which answered the form, can't be opened again.
-      return host === ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
-    },
-    coding: (known) => acceptedCoding(ctx, known),
-    language: (fallback = ofFailure) => {
-      ctx.vary("Accept-Language");
-      const first = wordsLanguage(fallback ?? "en");
-      return ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
-    },
-  };
+  return new KoaRequest(runtime, ctx, ofFailure);
+}
+
+/** A class: V8 would keep an object literal with getters, and so the whole request, until it collects its old objects. */
+class KoaRequest implements Request {
+  readonly runtime: Runtime;
+  readonly method: string;
+  readonly parameters: Record<string, string>;
+  readonly address: string;
+  readonly said: Request["said"];
+  readonly #ctx: Context;
+  readonly #ofFailure: string | null;
+
+  constructor(runtime: Runtime, ctx: Context, ofFailure: string | null) {
+    const { row, parameters = {} } = ctx.state as { row?: Row; parameters?: Record<string, string> };
+    this.runtime = runtime;
+    this.method = ctx.method;
+    this.parameters = parameters;
+    this.address = onThisHost(ctx.originalUrl);
+    this.said = row?.said ?? {};
+    this.#ctx = ctx;
+    this.#ofFailure = ofFailure;
+  }
+
+  get query(): URLSearchParams {
+    return new URLSearchParams(this.#ctx.querystring);
+  }
+
+  get pagePath(): string | undefined {
+    const { handle, pageSlug } = this.parameters;
+    if (handle === undefined || pageSlug === undefined) return undefined;
+    return `${mayBePageHost(this.runtime, this.#ctx) ? "" : `/p/${handle}`}/${encodeURIComponent(pageSlug)}`;
+  }
+
+  get formPage(): string | undefined {
+    const referrer = this.#ctx.get("referer");
+    if (this.method !== "POST" || !URL.canParse(referrer)) return undefined;
+    const { host, pathname, search } = new URL(referrer);
+    // The address of an API route, which answered the form, can't be opened again.
+    return host === this.#ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
+  }
+
+  coding<C extends string>(known: readonly C[]): C | "identity" {
+    return acceptedCoding(this.#ctx, known);
+  }
+
+  language(fallback: string | null = this.#ofFailure): string {
+    this.#ctx.vary("Accept-Language");
+    const first = wordsLanguage(fallback ?? "en");
+    return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
+  }
 }
