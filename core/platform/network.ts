@@ -1,4 +1,4 @@
-import { isIP } from "node:net";
+import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
@@ -7,8 +7,10 @@ import ipaddr from "ipaddr.js";
  * invalid address.
  */
 export function networkOf(address: string): string {
-  const bare = withoutPort(address);
-  if (isIP(bare) === 0) return "unknown";
+  // A socket for both versions writes its IPv4 clients so.
+  const bare = withoutPort(address).replace(/^::ffff:(?=\d+\.)/i, "");
+  if (isIPv4(bare)) return bare;
+  if (!isIPv6(bare)) return "unknown";
   const parsed = ipaddr.process(bare);
   if (parsed instanceof ipaddr.IPv4) return parsed.toString();
   if (parsed.range() === "rfc6052") return parsed.toByteArray().slice(12).join(".");
