@@ -222,6 +222,25 @@ t.test("the start of a series is its first instance, even where its own rule lea
   t.same(busy([calendar(ended)]), [], "a series that ended before it began");
 });
 
+t.test("what can't be read of an object leaves its other events as they are", async (t) => {
+  const series = event("DTSTART:20261012T090000Z", "DTEND:20261012T100000Z", "RRULE:FREQ=WEEKLY;COUNT=2");
+  const whole = ["10-12T09:00/10-12T10:00", "10-19T09:00/10-19T10:00"];
+  const second = "RECURRENCE-ID:20261019T090000Z";
+  for (const broken of [
+    event(second, "DTSTART:20261019T120000Z", "DURATION:garbage"),
+    event(second, "DTSTART:20261399T120000Z", "DURATION:PT1H"),
+    event(second, "DTSTART:20261019T120000Z", "DTEND:garbage"),
+    event("DTSTART:20261012T120000Z", "DURATION:garbage").replace("UID:1", "UID:2"),
+  ]) {
+    t.same(busy([calendar(series, broken)]), whole, broken);
+    t.match(expandObject(calendar(series, broken), asked()).fault, /can't be read/, broken);
+  }
+  t.same(
+    busy([calendar(series.replace("END:VEVENT", "EXDATE:garbage\r\nRDATE:20261399T000000Z\r\nEND:VEVENT"))]),
+    whole,
+  );
+});
+
 async function apart(objects: string[], more: Partial<Expansion> = {}): Promise<Expanded[]> {
   const expanded: Expanded[] = [];
   for await (const one of expandApart(objects, asked(more), "acme")) expanded.push(one);

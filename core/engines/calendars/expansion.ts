@@ -5,6 +5,8 @@ import { CalendarServerError } from "./server-error.ts";
 
 /** Ms per object. A slow object is retried once, since a busy machine slows everything down. */
 const TIMEOUT_MS = 1_500;
+/** Slow objects per call: a stranger can send some with invitations. */
+const MAX_SLOW_OBJECTS = 8;
 const MAX_THREADS = 2;
 
 /** The thread's file, in the sources and in the build alike. */
@@ -13,7 +15,7 @@ const threads = new Threads(file, MAX_THREADS);
 
 /**
  * Expands calendar objects in a thread, since the objects are untrusted; the thread is ended if one takes too long. An object that can't be
- * read or never ends blocks no time and has a fault; the others are unaffected. `CalendarServerError` if a second object takes too long.
+ * read or never ends blocks no time and has a fault; the others are unaffected. `CalendarServerError` if too many take too long.
  * `asker` is the calendar's handle.
  */
 export async function* expandApart(objects: string[], expansion: Expansion, asker: string): AsyncIterable<Expanded> {
@@ -22,7 +24,7 @@ export async function* expandApart(objects: string[], expansion: Expansion, aske
     const ask = () =>
       threads.ask<Expanded>({ asker, message: [object, expansion] satisfies ThreadMessage, timeoutMs: TIMEOUT_MS });
     const first = await ask();
-    if (first === undefined && ++slow > 1) throw new CalendarServerError("limit", TOO_LONG);
+    if (first === undefined && ++slow > MAX_SLOW_OBJECTS) throw new CalendarServerError("limit", TOO_LONG);
     yield first ?? (await ask()) ?? { taken: [], fault: TOO_LONG };
   }
 }

@@ -31,22 +31,40 @@ export interface Expanded {
   fault?: string;
 }
 
+/** Why an object can't be read. The sentences repeat nothing of it, because they are logged. */
+export const TOO_MANY = "The calendar has too many instances.";
+const NO_CALENDAR = "It is not a calendar object.";
+const UNREADABLE = "The times of an event can't be read.";
+
 /**
  * The busy time of a calendar object (docs/reference.md, "Slots"). Rules are expanded in the local time of their zone; only the instances
- * are converted. Calendars of others are expanded in a thread that can be ended: some rules never end.
+ * are converted. Calendars of others are expanded in a thread that can be ended: some rules never end. An event that can't be read leaves
+ * the others of the object as they are.
  */
 export function expandObject(object: string, asked: Expansion): Expanded {
+  const root = attempt(() => parseObject(object));
+  if (root === undefined) return { taken: [], fault: NO_CALENDAR };
+  const own = calendarClock(asked.calendarZone, asked.zone);
+  const components = attempt(() => componentsOf(root, "vevent"));
+  if (components === undefined) return { taken: [], fault: NO_CALENDAR };
+  const clocks = clocksOf(root, own);
+  const read = components.map((component) => attempt(() => readEvent(component, clocks, asked.owners)));
+  const events = read.flatMap((found) => found ?? []);
+  const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
+  for (const event of events) series.get(event.uid)?.push(event);
+  const expanded = [...series.values()].map((list) => attempt(() => expandSeries(list, asked)));
+  const taken = expanded.flatMap((found) => found ?? []);
+  if (taken.length > asked.maxInstances) return { taken: [], fault: TOO_MANY };
+  return [...read, ...expanded].includes(undefined) ? { taken, fault: UNREADABLE } : { taken };
+}
+
+/** The result; undefined for what can't be read, whatever error that is to a library. */
+function attempt<T>(work: () => T): T | undefined {
   try {
-    const root = parseObject(object);
-    const clocks = clocksOf(root, calendarClock(asked.calendarZone, asked.zone));
-    const events = componentsOf(root, "vevent").flatMap((component) => readEvent(component, clocks, asked.owners));
-    const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
-    for (const event of events) series.get(event.uid)?.push(event);
-    const taken = [...series.values()].flatMap((list) => expandSeries(list, asked));
-    if (taken.length > asked.maxInstances) throw new Error("The calendar has too many instances.");
-    return { taken };
-  } catch (error) {
-    return { taken: [], fault: (error as Error).message.slice(0, 200) };
+    return work();
+  } catch {
+    // The message may quote the calendar.
+    return undefined;
   }
 }
 
@@ -67,8 +85,8 @@ const MAX_UID_LENGTH = 255;
 
 /** An event; none without any start. */
 function readEvent(component: Component, clocks: Clocks, owners: string[]): Event[] {
-  const [replaces] = pointsIn(component, clocks, "recurrence-id");
-  const [begins = replaces] = pointsIn(component, clocks, "dtstart");
+  const replaces = pointIn(component, clocks, "recurrence-id");
+  const begins = pointIn(component, clocks, "dtstart") ?? replaces;
   if (begins === undefined) return [];
   const uid = textOf(component, "uid").slice(0, MAX_UID_LENGTH);
   const endOf = endsOf(component, clocks, begins);
@@ -176,7 +194,7 @@ export function utcTime(ms: number): string {
 /** Returns a function from an instance's local start to the instant of its end. */
 function endsOf(component: Component, clocks: Clocks, begins: Point): (wall: number) => number {
   const { clock, isDate } = begins;
-  const [end] = pointsIn(component, clocks, "dtend");
+  const end = pointIn(component, clocks, "dtend");
   if (end && (end.isDate || isDate)) return (wall) => clock.toInstant(wall + end.wall - begins.wall);
   const elapsed = end && instantOf(end) - instantOf(begins);
   if (elapsed !== undefined) return (wall) => clock.toInstant(wall) + elapsed;
@@ -219,14 +237,22 @@ interface Point {
   until?: string | undefined;
 }
 
-/** The points of a property; that of a period is its start. */
+/** The point of a property, if there is one; throws if it can't be read. */
+function pointIn(component: Component, clocks: Clocks, name: string): Point | undefined {
+  const [point] = pointsIn(component, clocks, name);
+  if (point === undefined && propertiesOf(component, name).length > 0) throw new Error(UNREADABLE);
+  return point;
+}
+
+/** The readable points of a property; that of a period is its start. */
 function pointsIn(component: Component, clocks: Clocks, name: string): Point[] {
-  return propertiesOf(component, name).flatMap(([, { tzid }, , ...values]) =>
+  const points = propertiesOf(component, name).flatMap(([, { tzid }, , ...values]) =>
     (values as (string | [string, string])[]).map((value): Point => {
       const [text, until] = [value].flat() as [string, string | undefined];
       return { ...pointOf(text, clocks(tzid as string | undefined)), until };
     }),
   );
+  return points.filter(({ wall }) => !Number.isNaN(wall));
 }
 
 function pointOf(text: string, clock: Clock): Point {
