@@ -7,6 +7,7 @@ import { pullCalendars } from "../core/scheduling/busy-calendars.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { startHostileDav } from "../fixtures/providers/hostile-dav.ts";
+import { type LyingDav, multistatus, resource, startLyingDav } from "../fixtures/providers/lying-dav.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { openStage } from "../fixtures/scheduling/owner.ts";
@@ -395,4 +396,158 @@ t.test("a booking goes by the last word of a server that doesn't answer", { skip
   await book("2026-10-12T08:00:00Z", "2026-10-12T09:00:00Z").expect(409);
   await book("2026-10-12T09:00:00Z", "2026-10-12T10:00:00Z").expect(201);
   t.ok(proxy.asked.some(({ report }) => report === "sync-collection"));
+});
+
+/** A service that reads the calendar of a server in the test's hands; `read` reads it again. */
+async function startLies(t: TapTest, { hasTokens = true } = {}) {
+  const dav = await startLyingDav();
+  t.teardown(() => dav.close());
+  const { service, owner, event, slots } = await openStage(t);
+  await event({ slug: "talk", title: "Talk", durationMinutes: 60 });
+  const credentialId = await connect(owner, { url: dav.url, username: "alice", password: "secret" });
+  dav.hasTokens = hasTokens;
+  dav.put("first", "DTSTART:20261012T100000Z", "DTEND:20261012T110000Z");
+  const select = () =>
+    owner
+      .post(`${owned}/selected-calendars`)
+      .send({ credentialId, busyCalendarIds: [dav.calendar] })
+      .expect(200);
+  await select();
+  return {
+    ...{ dav, service, owner, select },
+    read: () => service.runtime.busySource.readAgain("acme"),
+    credentials: async () => (await owner.get(`${owned}/integrations`)).body.credentials,
+    /** Hours of 12 October that are taken, from 9 to 16. */
+    async taken(): Promise<number[]> {
+      const found = await slots("talk", "2026-10-12T00:00:00Z", "2026-10-12T23:59:00Z");
+      return [9, 10, 11, 12, 13, 14, 15, 16].filter((hour) => !found.some((slot) => Number(slot.slice(6, 8)) === hour));
+    },
+  };
+}
+
+/** Answers fetches of objects with these responses, until the test ends the lie. */
+function sendInstead(dav: LyingDav, ...responses: string[]): void {
+  dav.lie = ({ body }, response) => body.includes("calendar-multiget") && multistatus(response, responses);
+}
+
+t.test("a changed event that the server fails to send keeps its last time, and is fetched again", async (t) => {
+  for (const hasTokens of [true, false]) {
+    const { dav, read, taken, credentials } = await startLies(t, { hasTokens });
+    const said = hasTokens ? "with sync tokens" : "by etags";
+    dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+    sendInstead(dav);
+    await read();
+    t.same(await taken(), [10], `${said}: left out`);
+    dav.lie = () => false;
+    await read();
+    t.same(await taken(), [10, 12], said);
+    dav.put("other", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
+    for (const code of [500, 403, 423, 507]) {
+      sendInstead(dav, resource("/office/other.ics", code));
+      await read();
+      t.same(await taken(), [10, 12], `${said}: ${code}`);
+    }
+    t.match(await credentials(), [{ status: "OK" }], "one object is not the account");
+    dav.lie = () => false;
+    await read();
+    t.same(await taken(), [10, 14], said);
+    dav.objects.delete("/office/other.ics");
+    await read();
+    t.same(await taken(), [10], `${said}: removed`);
+  }
+});
+
+t.test("a server that sends none of many events is told to the owner, and read again", async (t) => {
+  const { dav, read, taken, credentials } = await startLies(t);
+  for (let at = 0; at < 300; at++) dav.put(`more-${at}`, "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  sendInstead(dav);
+  await read();
+  t.match(await credentials(), [{ status: "DEGRADED", detail: /does not send its events/ }]);
+  dav.lie = () => false;
+  await read();
+  t.same(await taken(), [10, 12]);
+  t.match(await credentials(), [{ status: "OK" }]);
+});
+
+t.test("an incomplete listing and a page instead of one remove no event", async (t) => {
+  const { dav, read, taken, credentials } = await startLies(t, { hasTokens: false });
+  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  await read();
+  const part = [resource("/office/other.ics", "<getetag>1</getetag>"), resource("/office/", 507)];
+  const lies: [RegExp, LyingDav["lie"]][] = [
+    [/only a part/, ({ method }, response) => method === "REPORT" && multistatus(response, part)],
+    [/something else than WebDAV/, ({ method }, response) => method === "REPORT" && !!response.end("<p>Sign in</p>")],
+    [/something else/, ({ method }, response) => method === "REPORT" && !!response.writeHead(204).end()],
+  ];
+  for (const [detail, lie] of lies) {
+    dav.lie = lie;
+    await read();
+    t.same(await taken(), [10, 12], String(detail));
+    t.match(await credentials(), [{ status: "DEGRADED", detail }]);
+  }
+  dav.lie = () => false;
+  dav.objects.delete("/office/other.ics");
+  await read();
+  t.same(await taken(), [10]);
+  t.match(await credentials(), [{ status: "OK" }]);
+});
+
+t.test("an endless sync token is not stored", async (t) => {
+  const { dav, read, taken, credentials } = await startLies(t);
+  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  dav.lie = ({ body }, response) => body.includes("sync-collection") && multistatus(response, [], "t".repeat(2 ** 20));
+  await read();
+  t.match(await credentials(), [{ status: "DEGRADED", detail: /sync token is too long/ }]);
+  dav.lie = () => false;
+  await read();
+  t.same(await taken(), [10, 12]);
+});
+
+t.test("strangers' invitations that are made to be hard to read hide no other event", async (t) => {
+  const { dav, read, taken, credentials } = await startLies(t);
+  const often = ["DTSTART:20260901T001400Z", "DTEND:20260901T001500Z", "RRULE:FREQ=MINUTELY;INTERVAL=15"];
+  for (const name of ["often-1", "often-2", "often-3"]) dav.put(name, ...often, "EXDATE:20261012T001400Z");
+  for (const name of ["slow-1", "slow-2"]) {
+    dav.put(name, "DTSTART;TZID=Slow:20261012T140000", "DTEND;TZID=Slow:20261012T150000");
+    const object = dav.objects.get(`/office/${name}.ics`) as { data: string };
+    object.data = object.data.replace("BEGIN:VEVENT", [...slowZone, "BEGIN:VEVENT"].join("\r\n"));
+  }
+  dav.put("last", "DTSTART:20261012T160000Z", "DTEND:20261012T170000Z");
+  await read();
+  t.match(await credentials(), [{ status: "OK" }]);
+  for (const name of ["often-1", "often-2", "often-3"]) dav.objects.delete(`/office/${name}.ics`);
+  await read();
+  t.same(await taken(), [10, 16]);
+});
+
+/** A zone whose offset changes every second. */
+const slowZone = [
+  ...["BEGIN:VTIMEZONE", "TZID:Slow", "BEGIN:STANDARD", "DTSTART:20000101T000000", "RRULE:FREQ=SECONDLY"],
+  ...["TZOFFSETFROM:+0100", "TZOFFSETTO:+0200", "END:STANDARD", "END:VTIMEZONE"],
+];
+
+t.test("events that can't be read are logged without their content", async (t) => {
+  const { dav, read, service, taken } = await startLies(t);
+  const logged: unknown[] = [];
+  t.intercept(service.runtime.log, "warn", { value: (...line: unknown[]) => void logged.push(line) });
+  dav.put("line", "DTSTART:20261012T120000Z", "SUMMARY Secret talk with Bob");
+  dav.put("rule", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z", "RRULE:FREQ=SECRET");
+  dav.put("length", "DTSTART:20261012T120000Z", "DURATION:Secret");
+  await read();
+  t.match(logged, [[{ objects: 3, fault: String }, "calendar.objects_unreadable"]]);
+  t.notMatch(JSON.stringify(logged), /secret|Bob/i);
+  t.same(await taken(), [10]);
+});
+
+t.test("a calendar of another origin hides none of the server's own", async (t) => {
+  const { dav, owner } = await startLies(t);
+  const calendar = "<resourcetype><calendar/></resourcetype>";
+  const list = (...hrefs: string[]) => {
+    const responses = hrefs.map((href) => resource(href, calendar));
+    dav.lie = ({ body }, response) => body.includes("resourcetype") && multistatus(response, responses);
+    return owner.get(`${owned}/integrations/caldav/calendars`);
+  };
+  const { calendars } = (await list("https://other.test/office/", "http://[", "/office/").expect(200)).body;
+  t.match(calendars, [{ calendarId: dav.calendar, primary: true }]);
+  t.match((await list("https://other.test/office/").expect(503)).body, { detail: /another origin/ });
 });

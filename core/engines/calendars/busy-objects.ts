@@ -2,8 +2,16 @@ import { day, zoneOver } from "../../platform/zones.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion } from "./providers/provider.ts";
 import type { BusyInterval } from "./recurrence.ts";
 
-/** Instances of one calendar beyond which its reading is abandoned. */
+/** Instances of one reading. */
 export const MAX_INSTANCES = 50_000;
+
+/** Empties the object with the most instances, so that a stranger's invitation displaces no other event. Returns their number. */
+export function emptyLargest(objects: BusyObject[]): number {
+  const largest = objects.reduce((one, other) => (other.taken.length > one.taken.length ? other : one));
+  const { length } = largest.taken;
+  largest.taken = [];
+  return length;
+}
 
 /** An event as a provider lists it, with the time that it blocks, if any, in or outside the window. */
 export interface ListedEvent {

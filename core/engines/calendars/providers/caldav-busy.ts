@@ -1,10 +1,13 @@
+/*
+ * More than 300 lines, because the steps of one reading share its limits: listing, fetching and expanding.
+ */
 import { LRUCache } from "lru-cache";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { escapeHtml } from "../../../platform/words.ts";
 import { isGone } from "../account-api.ts";
-import { MAX_INSTANCES } from "../busy-objects.ts";
+import { emptyLargest, MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart, TOO_LONG } from "../expansion.ts";
-import { addressIn, type Expanded, utcTime } from "../recurrence.ts";
+import { addressIn, TOO_MANY, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
@@ -35,6 +38,9 @@ const ANSWER_TIMEOUT_MS = 60_000;
 const MAX_PARTS = 100;
 /** Addresses of a principal that count as the owner's. */
 const MAX_ADDRESSES = 50;
+/** Characters of a sync token, and objects that a server may fail to send in one reading. */
+const MAX_TOKEN_LENGTH = 65_536;
+const MAX_MISSED = 250;
 
 /** The state of a calendar at a reading: its sync token (RFC 6578), else its ctag; empty if the server has neither. */
 interface Mark {
@@ -45,6 +51,8 @@ interface Mark {
   /** The owners' addresses as the handle knows them, and those that the server knows for the calendar's principal. */
   owners: string[];
   addresses: string[];
+  /** URLs of changed objects that the server failed to send: they keep their last state, and are fetched again. */
+  missed?: string[];
 }
 
 /** An object by the canonical name of its URL; `data` is empty if it must still be fetched. */
@@ -107,7 +115,8 @@ function markIn({ question, owners }: Reading): Mark | undefined {
 /** The server's list of changes; undefined if it no longer accepts the sync token. */
 async function changesSince(reading: Reading, mark: Mark): Promise<Changes | undefined> {
   const { question } = reading;
-  const listed = new Map<string, Listed>();
+  const missed = (mark.missed ?? []).map((href) => ({ href, status: 200, etag: "", data: "", hasFailed: false }));
+  const listed = new Map(membersOf(question, missed).map((one) => [one.name, one]));
   let { token } = mark;
   for (let part = 0; part < MAX_PARTS; part++) {
     const since = `<d:sync-token>${escapeHtml(token)}</d:sync-token><d:sync-level>1</d:sync-level>`;
@@ -120,6 +129,7 @@ async function changesSince(reading: Reading, mark: Mark): Promise<Changes | und
     if (listed.size > MAX_RESOURCES)
       throw new CalendarServerError("limit", `More than ${MAX_RESOURCES} events have changed.`);
     token = syncToken || token;
+    if (token.length > MAX_TOKEN_LENGTH) throw new CalendarServerError("limit", "Its sync token is too long.");
     if (resources.some((one) => one.status === 507 && isCalendar(one, question))) continue;
     const all = [...listed.values()];
     const removed = all.filter(isGone).map(({ name }) => name);
@@ -139,7 +149,8 @@ async function compareEtags(reading: Reading, before: Mark | undefined): Promise
   // Read before the objects, so that a change in between is read again.
   const mark = await markOf(reading, before);
   const isSame = before !== undefined && mark.calendarZone === before.calendarZone;
-  if (isSame && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
+  const isComplete = (before?.missed ?? []).length === 0;
+  if (isSame && isComplete && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
     return { mark, isWhole: false, listed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
   const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading);
@@ -199,45 +210,64 @@ async function listObjects(reading: Reading, properties = ""): Promise<Listed[]>
   const range = `<c:time-range start="${utcTime(from)}" end="${utcTime(to)}"/>`;
   const answer = await ask(reading, eventQuery(`<d:getetag/>${properties}`, range), MAX_LISTING_BYTES);
   mustSucceed(answer);
+  // Objects that a truncated listing leaves out would count as removed.
+  if (answer.resources.some((one) => one.status >= 400 && isCalendar(one, reading.question)))
+    throw new CalendarServerError("limit", "It lists only a part of its events.");
   return membersOf(reading.question, answer.resources);
 }
 
 /** Fetches and expands the listed objects in a few concurrent batches, to bound the memory. */
 async function readChanges(reading: Reading, { mark, isWhole, listed, removed }: Changes): Promise<BusyAnswer> {
-  const answer: BusyAnswer = { mark: JSON.stringify(mark), isWhole, changed: [], removed };
+  const answer: BusyAnswer = { mark: null, isWhole, changed: [], removed };
   const left = [...listed];
+  const missed: string[] = [];
   const readSome = async (): Promise<void> => {
     while (left.length > 0) {
       const batch = left.splice(-BATCH_SIZE);
-      const fetched = await fetchObjects(reading, batch.filter(isBare));
+      const wanted = batch.filter(isBare);
+      const fetched = (await fetchObjects(reading, wanted)).filter((one) => !(isBare(one) && one.hasFailed));
       const there = [...batch, ...fetched].filter((one) => !isBare(one));
-      answer.changed.push(...(await expandAll(reading, there, mark)));
+      await expandAll(reading, { objects: there, mark, into: answer.changed });
       answer.removed.push(...fetched.filter(isBare).map(({ name }) => name));
+      missed.push(...missing(wanted, fetched));
     }
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_BATCHES }, readSome));
-  return answer;
+  if (missed.length > MAX_MISSED) throw new CalendarServerError("unavailable", "It does not send its events.");
+  return { ...answer, mark: JSON.stringify({ ...mark, missed } satisfies Mark) };
 }
 
 const isBare = ({ data }: Listed): boolean => data === "";
 
-/** The busy time of objects. */
-async function expandAll(reading: Reading, objects: Listed[], mark: Mark): Promise<BusyObject[]> {
+/** URLs of the wanted objects of which the server told nothing. */
+function missing(wanted: Listed[], fetched: Listed[]): string[] {
+  const told = new Set(fetched.map(({ name }) => name));
+  return wanted.filter(({ name }) => !told.has(name)).map(({ href }) => href);
+}
+
+/** Adds the busy time of objects. */
+async function expandAll(
+  reading: Reading,
+  { objects, mark, into }: { objects: Listed[]; mark: Mark; into: BusyObject[] },
+): Promise<void> {
   const { question, budget, runtime, handle, begunAt } = reading;
   const { from, to, zone } = question;
   const owners = [...mark.owners, ...mark.addresses];
   const expansion = { from, to, zone, calendarZone: mark.calendarZone, owners, maxInstances: MAX_INSTANCES };
   const texts = objects.map(({ data }) => data);
-  const expanded: Expanded[] = [];
-  for await (const one of expandApart(texts, expansion, handle)) {
-    budget.instances -= one.taken.length;
-    if (budget.instances < 0) throw new CalendarServerError("limit", `More than ${MAX_INSTANCES} instances of events.`);
+  const faults: string[] = [];
+  const left = [...objects];
+  for await (const { taken, fault } of expandApart(texts, expansion, handle)) {
     if (Date.now() - begunAt > READING_TIMEOUT_MS) throw new CalendarServerError("limit", TOO_LONG);
-    expanded.push(one);
+    const { name, etag } = left.shift() as Listed;
+    into.push({ objectId: name, tag: etag, taken });
+    budget.instances -= taken.length;
+    const emptied = budget.instances < 0 ? emptyLargest(into) : 0;
+    budget.instances += emptied;
+    if (emptied > 0) faults.push(TOO_MANY);
+    if (fault) faults.push(fault);
   }
-  const faults = expanded.flatMap(({ fault }) => fault ?? []);
   if (faults.length > 0) runtime.log.warn({ objects: faults.length, fault: faults[0] }, "calendar.objects_unreadable");
-  return objects.map(({ name, etag }, at) => ({ objectId: name, tag: etag, taken: expanded[at]?.taken ?? [] }));
 }
 
 /** The data of an object that is too large: not a calendar, so that it counts as unreadable. */

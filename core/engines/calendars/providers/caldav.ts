@@ -8,17 +8,20 @@ import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import { ownersOf, readCaldavBusy } from "./caldav-busy.ts";
 import type { Provider, ProviderCalendar, ProviderCalendars } from "./provider.ts";
-import { type CaldavLogin, CalendarServer, eventQuery, mustSucceed, openServer, within } from "./webdav.ts";
+import { type CaldavLogin, CalendarServer, eventQuery, isWithin, mustSucceed, openServer, within } from "./webdav.ts";
 
 /** Any CalDAV server (RFC 4791). */
 const calendars: ProviderCalendars = {
   /** The calendars of a login that can hold events; the first one counts as primary. */
   async list(runtime, account) {
-    const { server, login: own } = openServer(runtime, account);
+    const { server, login } = openServer(runtime, account);
     const properties =
       "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
-    const { found, url } = await server.propfind({ address: own.home, depth: 1, properties });
-    const calendars = every(found, "response").flatMap((response) => calendarOf(url, response));
+    const { found, url } = await server.propfind({ address: login.home, depth: 1, properties });
+    const all = every(found, "response").filter(isCalendarOfEvents);
+    const own = all.filter((response) => isWithin(url, textIn(response, "href")));
+    if (own.length === 0 && all.length > 0) throw new CalendarServerError("other_origin");
+    const calendars = own.map((response) => calendarOf(url, response));
     return calendars.map((calendar, at) => ({ ...calendar, primary: at === 0 }));
   },
 
@@ -140,17 +143,20 @@ async function readObject(server: CalendarServer, eventId: string): Promise<Obje
   return { etag: etagOf(answer), object: answer.body.toString("utf8") };
 }
 
-/** The calendar of a response, by its URL; none for other resources, and for calendars of tasks. */
-function calendarOf(base: string, response: Element): Omit<ProviderCalendar, "primary">[] {
-  const calendarId = within(base, textIn(response, "href"));
+/** False for resources that are no calendars, and for calendars of tasks. */
+function isCalendarOfEvents(response: Element): boolean {
   const components = every(response, "comp").map(({ named }) => named);
   const isCalendar = every(response, "resourcetype").some((type) => every(type, "calendar").length > 0);
-  if (!isCalendar) return [];
-  if (components.length > 0 && !components.includes("VEVENT")) return [];
+  return isCalendar && (components.length === 0 || components.includes("VEVENT"));
+}
+
+/** The calendar of a response, by its URL. */
+function calendarOf(base: string, response: Element): Omit<ProviderCalendar, "primary"> {
+  const calendarId = within(base, textIn(response, "href"));
   const privileges = every(response, "current-user-privilege-set");
   const writes = ["write", "write-content", "all", "bind"];
   const writable =
     privileges.length === 0 || privileges.some((set) => writes.some((name) => every(set, name).length > 0));
   const name = textIn(response, "displayname") || (new URL(calendarId).pathname.split("/").at(-2) ?? "");
-  return [{ calendarId, name, writable }];
+  return { calendarId, name, writable };
 }

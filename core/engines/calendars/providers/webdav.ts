@@ -3,8 +3,9 @@ import { Fail } from "../../../platform/errors.ts";
 import { AnswerRefused, type Sink } from "../../../platform/exchange.ts";
 import { AddressRefused, type Outbound, type OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
+import { isGone } from "../account-api.ts";
 import { asCalendarServerError, CalendarServerError, errorForStatus } from "../server-error.ts";
-import { type Element, textIn, XmlReader } from "../xml-reader.ts";
+import { type Element, every, textIn, XmlReader } from "../xml-reader.ts";
 import type { ProviderAccount } from "./provider.ts";
 
 /** Credentials for a calendar server; `home` is the URL of its calendars. */
@@ -45,6 +46,8 @@ export interface Resource {
   etag: string;
   /** The calendar object, if it was requested and exists. */
   data: string;
+  /** True if the server failed to tell the resource or a property of it, which may exist. */
+  hasFailed: boolean;
 }
 
 /** The resources of a report, and its sync token ("" if there is none). */
@@ -117,7 +120,7 @@ export class CalendarServer {
     const reader = new XmlReader((element) => element.name === "response" && addResource(resources, element));
     try {
       const { status, found } = await this.#ask({ ...asked, method: "REPORT" }, 1, reader);
-      if (status === 207 && found === undefined) throw notMultistatus(status);
+      if (status >= 200 && status <= 299 && found === undefined) throw notMultistatus(status);
       return { status, resources, syncToken: found ? textIn(found, "sync-token") : "" };
     } finally {
       if (budget) budget.bytes -= reader.bytes;
@@ -144,15 +147,22 @@ export function openServer(
 
 function addResource(resources: Resource[], response: Element): true {
   const own = (name: string): string => response.children.find((child) => child.name === name)?.text.trim() ?? "";
+  const statuses = every(response, "status").map(({ text }) => statusIn(text));
   const found = resources.push({
     href: own("href"),
-    status: Number(/ (\d{3})/.exec(own("status"))?.[1] ?? 200),
+    status: statusIn(own("status")),
+    hasFailed: statuses.some((status) => status >= 400) && !statuses.some((status) => isGone({ status })),
     etag: textIn(response, "getetag"),
     data: textIn(response, "calendar-data"),
   });
   if (found > MAX_RESOURCES)
     throw new AnswerRefused("limit", `The answer tells of more than ${MAX_RESOURCES} resources.`);
   return true;
+}
+
+/** The code of a status line; 200 without one. */
+function statusIn(text: string): number {
+  return Number(/ (\d{3})/.exec(text)?.[1] ?? 200);
 }
 
 /** Maps the error of a failed call to its reason; a refused address keeps its own error. */
@@ -193,7 +203,11 @@ function notMultistatus(status: number): CalendarServerError {
 
 /** Resolves a URL from the server on the server's own origin; other origins are ignored. */
 export function within(base: string, href: string): string {
-  const url = URL.canParse(href, base) ? new URL(href, base) : undefined;
-  if (url?.origin !== new URL(base).origin) throw new CalendarServerError("other_origin");
-  return url.href;
+  if (!isWithin(base, href)) throw new CalendarServerError("other_origin");
+  return new URL(href, base).href;
+}
+
+/** True if a URL from the server is on the server's own origin. */
+export function isWithin(base: string, href: string): boolean {
+  return URL.canParse(href, base) && new URL(href, base).origin === new URL(base).origin;
 }
