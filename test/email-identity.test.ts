@@ -291,6 +291,21 @@ t.test("an import that ended after it attached a domain is completed by the next
   t.ok(await runtime.redis.zscore(keys.domainChecks, "shop.example acct_new"), "and they are checked");
 });
 
+t.test("an account has at most 500 domains, also if many are attached at once", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const attach = (domain: string) => owner.post("/v2/account/domains").send({ domain });
+  await attach("first.example").expect(201);
+  const list = keys.accountDomains("acct_acme");
+  await service.runtime.redis.sadd(list, ...Array.from({ length: 497 }, (_, at) => `earlier-${at}.example`));
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, at) => attach(`late-${at}.example`)));
+  const refused = answers.filter(({ status }) => status === 400);
+  t.ok(refused.length >= 6, "no more than two had room");
+  t.match(refused[0]?.body, { code: "invalid_request", detail: /at most 500 domains/ });
+  t.ok((await service.runtime.redis.scard(list)) <= 500);
+  await attach("first.example").expect(200);
+});
+
 t.test("the service's own names can't be attached", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.example" } });
   const owner = await service.handle("acme");

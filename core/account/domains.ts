@@ -26,9 +26,12 @@ interface AttachedDomain {
 
 type Store = Pick<Runtime, "redis" | "env" | "now">;
 
+/** Most domains of an account: each is checked by DNS queries for as long as it is attached. */
+const MAX_DOMAINS = 500;
+
 /**
  * Attaches a domain to an account, or changes its handle (docs/reference.md, "Domains"). `domain_taken` once another account has proven its
- * ownership; `not_found` for an unknown account or another account's handle.
+ * ownership; `not_found` for an unknown account or another account's handle; `invalid_request` for an account that has 500.
  */
 export async function attachDomain(store: Store, input: AttachedDomain): Promise<DomainClaim> {
   const { account, handle, ready = false } = input;
@@ -38,8 +41,7 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   await mustBeAccount(store.redis, account);
   if (handle !== undefined && (await findHandle(store.redis, handle))?.account !== account)
     throw new Fail("not_found", { detail: `The account has no handle ${handle}.` });
-  // The account's list comes first: readers skip an entry without a claim.
-  await store.redis.sadd(keys.accountDomains(account), domain);
+  await listDomain(store.redis, account, domain);
   const claimed = { domain, account, handle: handle ?? null };
   const became = await writeClaim(store, { ...claimed, owned: ready });
   if (became === "taken") {
@@ -48,6 +50,15 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   }
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
   return { ...claimed, owned: became === "proven" };
+}
+
+/** The account's list comes before the claim: readers skip an entry without one. */
+async function listDomain(redis: Redis, account: string, domain: string): Promise<void> {
+  const list = keys.accountDomains(account);
+  const isNew = (await redis.sadd(list, domain)) === 1;
+  if (!isNew || (await redis.scard(list)) <= MAX_DOMAINS) return;
+  await redis.srem(list, domain);
+  throw new Fail("invalid_request", { detail: `An account has at most ${MAX_DOMAINS} domains.` });
 }
 
 /** Records proven ownership, after the OWNERSHIP record was found; false if another account was faster. */
