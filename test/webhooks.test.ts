@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
@@ -470,6 +472,46 @@ t.test("Retry-After is honoured", async (t) => {
   });
   const wait = Date.parse(delivery.nextAttemptAt) - Date.parse(delivery.attempts[0].at);
   t.ok(wait >= 3_600_000, `${wait} ms`);
+});
+
+t.test("the status of a response counts, even if its body breaks off, is malformed or doesn't end", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const owner = await service.handle("acme");
+  const attemptAt = async (head: string, body: string, ends = true) => {
+    const receiver = createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.on("data", (part) => {
+        if (part.includes("}")) socket[ends ? "end" : "write"](`HTTP/1.1 ${head}\r\n\r\n${body}`);
+      });
+    });
+    await once(receiver.listen(0, "127.0.0.1"), "listening");
+    t.teardown(() => void receiver.close());
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`;
+    const { webhook } = (await owner.post(path).send({ url }).expect(201)).body;
+    await owner.post(`${path}/${webhook.webhookId}/test`).expect(202);
+    return eventually(async () => {
+      const [delivery] = (await owner.get(`${path}/${webhook.webhookId}/deliveries`)).body.deliveries;
+      return delivery.attempts.length === 1 && { ...delivery, attempt: delivery.attempts[0] };
+    });
+  };
+  const half = "content-length: 100";
+  const [cut, odd, open, gone, later] = await Promise.all([
+    attemptAt(`200 OK\r\n${half}`, "half"),
+    attemptAt("200 OK\r\ntransfer-encoding: chunked", "no chunk"),
+    attemptAt(`202 Accepted\r\n${half}`, "half", false),
+    attemptAt(`410 Gone\r\n${half}`, "half"),
+    attemptAt(`429 Later\r\nretry-after: 3600\r\n${half}`, "half"),
+  ]);
+  t.match(cut, { status: "SUCCEEDED", attempt: { status: 200, error: null, responseSnippet: "half" } });
+  t.match(odd, { status: "SUCCEEDED", attempt: { status: 200, error: null } });
+  t.match(open, { status: "SUCCEEDED", attempt: { status: 202, error: null } });
+  t.match(gone, { status: "FAILED", attempt: { status: 410 } });
+  await eventually(async () => {
+    const { webhooks } = (await owner.get(path)).body;
+    return webhooks.some(({ status }: { status: string }) => status === "DISABLED");
+  });
+  t.match(later, { status: "PENDING", attempt: { status: 429 } });
+  t.ok(Date.parse(later.nextAttemptAt) - Date.parse(later.attempt.at) >= 3_600_000);
 });
 
 t.test("every event has its documented body in the OpenAPI document", async (t) => {

@@ -22,7 +22,10 @@ export interface Limits {
   idleTimeoutMs?: number | undefined;
   /** Largest body of the response, in bytes. */
   limit: number;
-  /** Beyond the limit the exchange fails, or the rest is dropped with its connection. */
+  /**
+   * Beyond the limit the exchange fails, or the rest is dropped with its connection. With `drop` the status counts: a body that breaks off
+   * or doesn't end in time is as good as a longer one.
+   */
   beyond: "fail" | "drop";
   /** The sink for a response with this status; undefined discards the body. Without this function the body is collected. */
   into?: ((status: number) => Sink | undefined) | undefined;
@@ -67,7 +70,7 @@ export async function exchange(
     const reading = dispatcher.stream({ ...request, signal: stop.signal }, (head) => reader.begin(head));
     await Promise.race([reading, stopped]);
   } catch (error) {
-    if (error !== ENOUGH) throw error;
+    if (error !== ENOUGH && !reader.isEnough) throw error;
   } finally {
     reader.settle();
   }
@@ -125,6 +128,11 @@ class AnswerReader extends Writable {
     held -= this.#size;
     clearTimeout(this.#deadline);
     clearTimeout(this.#idle);
+  }
+
+  /** True if the response has begun, and its body may be incomplete. */
+  get isEnough(): boolean {
+    return this.#status > 0 && this.#limits.beyond === "drop";
   }
 
   answer(): ServerAnswer {
