@@ -2,6 +2,7 @@ import t, { type Test as TapTest } from "tap";
 import { resyncAll, syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
+import { startLyingDav } from "../fixtures/providers/lying-dav.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service } from "../fixtures/service.ts";
@@ -139,11 +140,47 @@ t.test("an event that its owner changed or deleted is restored to the booking", 
   await (await desk.server.dav("DELETE", address)).text();
   await desk.moved(uid, "2026-10-08T11:00:00Z").expect(200);
   await desk.written(/DTSTART:20261008T110000Z/);
-  const later = (await desk.written(/SEQUENCE:2/)).replace("SEQUENCE:2", "SEQUENCE:9");
+  const later = (await desk.written(/SEQUENCE:2/)).replaceAll("SEQUENCE:2", "SEQUENCE:9");
   await (await put(later)).text();
   await desk.moved(uid, "2026-10-09T11:00:00Z").expect(200);
   await syncBooking(desk.service.runtime, { handle: "acme", bookingUid: uid });
   t.match(await desk.written(/SEQUENCE:9/), "DTSTART:20261008T110000Z", "a later state stays");
+});
+
+t.test("a booking's event moves whatever other programs and servers make of it", async (t) => {
+  const dav = await startLyingDav();
+  t.teardown(() => dav.close());
+  const { owner, service, event, book } = await openStage(t, { env: unlimited });
+  await event({ slug: "talk", title: "Talk" });
+  const login = { serverUrl: dav.url, username: "alice", password: "secret" };
+  const { credential } = (await owner.post(`${owned}/integrations/caldav/credentials`).send(login).expect(201)).body;
+  const selected = { credentialId: credential.credentialId, busyCalendarIds: [], destinationCalendarId: dav.calendar };
+  await owner.post(`${owned}/selected-calendars`).send(selected).expect(200);
+  const { bookingUid } = (await book("talk", "2026-10-06T10:00:00Z", 30).expect(201)).body;
+  const written = async (): Promise<[string, string]> => {
+    await syncBooking(service.runtime, { handle: "acme", bookingUid });
+    t.equal(dav.objects.size, 1, "one event");
+    return Array.from(dav.objects, ([path, { data }]) => [path, data])[0] as [string, string];
+  };
+  const moveTo = async (day: number): Promise<string> => {
+    const [start, end] = [`2026-10-0${day}T11:00:00Z`, `2026-10-0${day}T11:30:00Z`];
+    const path = `${PUBLIC_EVENTS_PATH}/talk/reschedule`;
+    await service.visitor.post(path).send({ bookingUid, slot: { start, end } }).expect(200);
+    return (await written())[1];
+  };
+  const [path, made] = await written();
+  const changed = made.replace("\nSEQUENCE:0", "\nSEQUENCE:3").replace("T100000Z", "T140000Z");
+  dav.objects.set(path, { etag: '"changed"', data: changed });
+  const moved = await moveTo(7);
+  t.match(moved, "DTSTART:20261007T110000Z", "a program that changed it raised its SEQUENCE");
+  t.match(moved, "\nSEQUENCE:3", "which doesn't fall");
+  dav.hasEtags = false;
+  t.match(await moveTo(8), "DTSTART:20261008T110000Z", "a server without etags");
+  dav.hasEtags = true;
+  const [last = { data: "" }] = dav.objects.values();
+  dav.objects.clear();
+  dav.objects.set("/office/renamed.ics", { ...last, etag: '"renamed"' });
+  t.match(await moveTo(9), "DTSTART:20261009T110000Z", "a server that renames objects");
 });
 
 t.test("what an owner adds to a booking's event stays with it when it moves", { skip }, async (t) => {

@@ -82,18 +82,32 @@ export function calendarObject(event: CalendarEvent, last?: LastState): string {
   }
 }
 
-function objectText(event: CalendarEvent, [properties, alarms]: [Property[], Component[]] = [[], []]): string {
-  const [name, own] = component(event, "CONFIRMED");
-  return calendarText([], [...zonesOf(event), [name, [...own, ...properties], alarms]]);
+/** The booking's sequence that this service wrote into an object; -1 if it wrote none. Other programs raise SEQUENCE too. */
+export function writtenSequence(object: string): number {
+  return Number(/^X-BOOKING-SEQUENCE[^:\r\n]*:(\d+)/im.exec(object)?.[1] ?? -1);
+}
+
+/** What an object keeps of its last state; its SEQUENCE doesn't fall (RFC 5545, section 3.8.7.4). */
+interface Additions {
+  properties: Property[];
+  alarms: Component[];
+  sequence: number;
+}
+
+function objectText(event: CalendarEvent, last: Additions = { properties: [], alarms: [], sequence: 0 }): string {
+  const [name, own] = component({ ...event, sequence: Math.max(event.sequence, last.sequence) }, "CONFIRMED");
+  const written = plainText("x-booking-sequence", String(event.sequence));
+  return calendarText([], [...zonesOf(event), [name, [...own, written, ...last.properties], last.alarms]]);
 }
 
 /** Properties and alarms that the owner has added. An organizer other than the owner, with the attendees, is that of our own invitation. */
-function additionsIn({ object, owners }: LastState): [Property[], Component[]] {
+function additionsIn({ object, owners }: LastState): Additions {
   const event = componentsOf(parseObject(object), "vevent")[0] ?? ["vevent", [], []];
   const isOrganizer = owners.includes(addressIn(textOf(event, "organizer")));
   const dropped = [...OWN_PROPERTIES, ...(isOrganizer ? [] : ["organizer", "attendee"])];
   const alarms = componentsOf(event, "valarm").map(([name, its]): Component => [name, its, []]);
-  return [event[1].filter(([name]) => !dropped.includes(name)), alarms];
+  const sequence = Number(textOf(event, "sequence")) || 0;
+  return { properties: event[1].filter(([name]) => !dropped.includes(name)), alarms, sequence };
 }
 
 /** Many events as one calendar feed, with times in UTC. Tentative events await a confirmation. */
@@ -118,7 +132,7 @@ type EventContent = Omit<CalendarEvent, "bookingUid" | "meeting">;
 /** The properties of `component`, and those that would change its times. */
 const OWN_PROPERTIES = [
   ...["uid", "sequence", "dtstamp", "dtstart", "dtend", "summary", "status", "description", "location", "url"],
-  ...["duration", "rrule", "rdate", "exdate", "recurrence-id"],
+  ...["duration", "rrule", "rdate", "exdate", "recurrence-id", "x-booking-sequence"],
 ];
 
 function component(event: EventContent, status: string, people: Property[] = []): Component {

@@ -2,7 +2,7 @@ import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { isGone } from "../account-api.ts";
-import { calendarObject } from "../calendar-file.ts";
+import { calendarObject, writtenSequence } from "../calendar-file.ts";
 import { bringTo } from "../event-states.ts";
 import { CalendarServerError, errorForStatus } from "../server-error.ts";
 import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
@@ -44,10 +44,10 @@ const calendars: ProviderCalendars = {
     const { etag } = await bringTo(event.sequence, earlier && (await read()), {
       write(there) {
         const object = calendarObject(event, there && { object: there.object, owners });
-        return putObject(server, eventId, { etag: there?.etag ?? null, object });
+        return putObject(server, eventId, { over: there, object });
       },
       read,
-      sequenceOf: ({ object }) => Number(/^SEQUENCE:(\d+)/m.exec(object)?.[1] ?? 0),
+      sequenceOf: ({ object }) => writtenSequence(object),
     });
     return { credentialId, calendarId, eventId, etag, meetingUrl: null };
   },
@@ -121,13 +121,14 @@ async function findEvent(server: CalendarServer, calendarId: string, uid: string
   return found && within(calendarId, found.href);
 }
 
-/** Without an etag the object must not exist yet. Undefined if another state exists. */
+/** Writes an object over the state that was read, or a new one. Undefined if another state exists. */
 async function putObject(
   server: CalendarServer,
   eventId: string,
-  { etag, object }: ObjectState,
+  { over, object }: { over: ObjectState | undefined; object: string },
 ): Promise<ObjectState | undefined> {
-  const condition: Record<string, string> = etag === null ? { "if-none-match": "*" } : { "if-match": etag };
+  // A server without etags can only be asked whether the object exists.
+  const condition: Record<string, string> = over ? { "if-match": over.etag ?? "*" } : { "if-none-match": "*" };
   const headers = { ...condition, "content-type": "text/calendar; charset=utf-8" };
   const answer = await server.send({ address: eventId, method: "PUT", headers, body: object });
   if (isConflict(answer)) return undefined;
