@@ -97,6 +97,11 @@ export function stopWords(language: string): ReadonlySet<string> {
 
 const NONE: ReadonlySet<string> = new Set();
 
+/** Endings of words after or with an apostrophe, such as "'ll" and "n't", in all languages. */
+export const clitics: readonly string[] = [
+  ...new Set(Object.values(languages).flatMap(({ answers }) => answers.clitics.split(" "))),
+].filter((clitic) => clitic !== "");
+
 /** The primary language of a BCP 47 tag: `de` for `de-AT`. */
 export function primaryLanguage(tag: string): string {
   return tag.toLowerCase().split(/[-_]/)[0] ?? "";

@@ -20,17 +20,8 @@ const ENDS = /(?:[.!?…]+|[。！？｡।॥؟۔։።]+)["'”’»」』）)\
 const UNSPACED_END = /^[。！？｡]/;
 /** A sentence end is certain once a whole word follows. */
 const WORD_AFTER = /^\s+\S+\s/;
-/** Abbreviations that a sentence does not end with, in the languages that have a file. */
-const ABBREVIATIONS = new Set(
-  (
-    "mr mrs ms dr prof st mt rev gen sen capt lt col hon vs eg e.g ie i.e cf approx appt dept est fig nr no nos vol pp " +
-    "ca bzw z.b d.h u.a o.ä u.ä i.d.r s.o s.u v.a ggf evtl inkl exkl zzgl bspw sog mind max min str tel fax abs art hr fr frl dipl ing " +
-    "mme mlle mm av bd env p.ex sra srta sr ud uds pág p.ej núm tfno sig sigg dott avv ing geom es pag " +
-    "dhr mevr bijv o.a m.b.t t.a.v i.v.m incl excl exmo exma dra pg u.s"
-  ).split(" "),
-);
-/** Abbreviations that may end a sentence: they do if a capital letter follows. */
-const MAY_END = /^(?:etc|usw|ecc|enz|inc|ltd|co|corp|a\.m|p\.m|uhr)$/;
+/** A sentence does not end with these, in any language; "etc." ends one if a capital letter follows. */
+const ABBREVIATIONS = new Set(Object.values(languages).flatMap(({ answers }) => answers.abbreviations.split(" ")));
 
 const months = lazy(
   () =>
@@ -109,10 +100,8 @@ function isEnd(text: string, mark: number, end: number): boolean {
 function isAbbreviation(text: string, mark: number, next: string): boolean {
   const before = text.slice(Math.max(0, mark - 24), mark);
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
-  const lower = word.toLowerCase();
-  if (MAY_END.test(lower)) return false;
   if (/^\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
-  return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower);
+  return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(word.toLowerCase());
 }
 
 /** After the last space within reach, else between two code points. */

@@ -71,7 +71,7 @@ export class ClaimChecker {
   #supporting(claim: Claim, text: string, sections: readonly Section[]): Witness[] | undefined {
     const one = this.#supported(claim, sections);
     if (one) return [one];
-    const clauses = clauseTexts(text).map((clause) => this.#claimOf(clause, claim.language));
+    const clauses = clauseTexts(text, claim.language).map((clause) => this.#claimOf(clause, claim.language));
     const claims = clauses.filter(({ figures }) => figures.length > 0);
     if (claims.length < 2) return undefined;
     return allOf(claims.map((claim) => this.#supported(claim, sections)));

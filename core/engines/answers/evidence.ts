@@ -1,7 +1,9 @@
+import { wordsOf } from "../../../schemas/languages.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
 import { type Strengths, strengthOf } from "./library.ts";
-import { type Likeness, mattersIn } from "./matching.ts";
+import { isAbout, type Likeness } from "./matching.ts";
 import { type Quantity, spansIn } from "./measures.ts";
 import { isNegated, isUniversal } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
@@ -49,7 +51,6 @@ export interface Witness {
   atoms: readonly Atom[];
 }
 
-const CLAUSE = /[,;:](?!\d)|[–—](?!\d)|\s(?:and|but|und|aber|sowie|et|mais|y|pero|e|ma|en|maar|mas|or|oder|ou|o|of)\s/u;
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
 /** The least strength of a word that a unit contains, and of one in a row that other rows have too. */
@@ -57,13 +58,18 @@ const PRESENT = 0.5;
 const OTHER = 0.75;
 
 /** Splits a text at its commas and conjunctions. */
-export function clauseTexts(text: string): string[] {
-  return text.split(CLAUSE);
+export function clauseTexts(text: string, language: string): string[] {
+  return text.split(clauseEnds(language));
 }
+
+const clauseEnds = lazyByKey((language) => {
+  const conjunctions = wordsOf(language).answers.connectors.filter((phrase) => !phrase.includes(" "));
+  return new RegExp(`[,;:](?!\\d)|[–—](?!\\d)|\\s(?:${conjunctions.join("|")})\\s`, "u");
+});
 
 /** True if a text says that something costs nothing. */
 export function isFree(text: string, language: string): boolean {
-  return termsIn(text, language).some((term) => mattersIn(term).has("free") || mattersIn(term).has("included"));
+  return isAbout(["free", "included"], text, language);
 }
 
 /** Reads a unit of public text. */
@@ -98,7 +104,7 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
     spans: [part, row, column].flatMap((one) => spansIn(one, language)),
     isNegated: isNegated(part, language),
   });
-  if (table === undefined) return clauseTexts(text).map((clause) => atomOf(clause));
+  if (table === undefined) return clauseTexts(text, language).map((clause) => atomOf(clause));
   return cells.slice(1).map((cell, at) => atomOf(cell, cells[0], columns[at + 1]));
 }
 

@@ -1,5 +1,7 @@
 import { visibleCharacters } from "../../platform/characters.ts";
+import { UNIT, unitNamed } from "./amounts.ts";
 import { spansIn } from "./measures.ts";
+import { alternatives } from "./phrases.ts";
 import { plainNumber, wordsIn } from "./words.ts";
 
 /**
@@ -18,28 +20,19 @@ const PHONE =
 const DATE = /^\d{1,2}([./-])\d{1,2}\1\d{2,4}$/;
 const MIN_PHONE_DIGITS = 7;
 const MIN_GROUPED_DIGITS = 9;
-const TIME =
-  /(?<![\d.,:])(\d{1,2})(?:(?::|\s?h\s?)(\d{2})(?!\d)|\.(\d{2})(?=\s?(?:uhr|[ap]\.?m))|(?=\s?(?:uhr|uur|heures?|h|[ap]\.?m)\b))(?:\s?([ap])\.?m\b\.?)?/gi;
+/** What may follow the hour of a time of day. */
+export const AFTER_HOUR = `(?:${alternatives(({ clock }) => clock)}|h|[ap]\\.?m)\\b`;
+const TIME = new RegExp(
+  `(?<![\\d.,:])(\\d{1,2})(?:(?::|\\s?h\\s?)(\\d{2})(?!\\d)|\\.(\\d{2})(?=\\s?${AFTER_HOUR})|(?=\\s?${AFTER_HOUR}))(?:\\s?([ap])\\.?m\\b\\.?)?`,
+  "gi",
+);
 const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
 const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
-const UNIT_BEFORE = /(us\$|r\$|[€$£¥₹]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|fr\.|kr))\s?$/i;
-const UNIT_AFTER =
-  /^\s?([%€$£¥₹]|(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|kr|zł|euros?|dollars?|pounds?|francs?|franken|reais|rupees?|yen|per ?cent|prozent|pour ?cent|por ?ciento|por ?cento|procent)(?!\p{L}))/iu;
-const UNIT_NAMED =
-  /(?<!\d\s?)(?:[€$£¥₹%]|\b(?:eur|usd|gbp|chf|cad|aud|brl|jpy|inr|sek|nok|dkk|pln|euros?|dollars?|pounds?|francs?|franken)\b)(?!\s?\d)/gi;
-/** Names of each unit, its code first. */
-const UNITS = [
-  "EUR € euro euros",
-  "USD $ us$ dollar dollars",
-  "GBP £ pound pounds",
-  "CHF fr. franc francs franken",
-  "JPY ¥ yen",
-  "INR ₹ rupee rupees",
-  "BRL r$ reais",
-  "SEK kr",
-  "PLN zł",
-  "% percent prozent pourcent porciento porcento procent",
-].map((row) => row.split(" "));
+const UNIT_BEFORE = new RegExp(`(${UNIT})\\s?$`, "iu");
+const UNIT_AFTER = new RegExp(`^\\s?(${UNIT}(?!\\p{L}))`, "iu");
+/** Names of units that are no amounts by themselves. */
+const UNIT_WORD = new RegExp(`^(?:${alternatives(({ coins, clock }) => `${coins} ${clock}`)}|[ap]m|h)$`);
+const UNIT_NAMED = new RegExp(`(?<!\\d\\s?)${UNIT}(?!\\p{L})(?!\\s?\\d)`, "giu");
 
 /** The checkable facts of a text. Linear in its length. */
 export function figuresIn(text: string, language: string): Set<string> {
@@ -65,7 +58,7 @@ export function figuresIn(text: string, language: string): Set<string> {
   const written = wordsIn(rest.replace(NUMBER, ";"), language).filter(({ text: word }) => /^\d+$/.test(word));
   for (const { text: number } of written) found.add(`number ${number}`);
   if (spansIn(rest, language).some(({ count }) => count === "1")) found.add("number 1");
-  for (const [unit] of rest.matchAll(UNIT_NAMED)) found.add(`unit ${codeOf(unit)}`);
+  for (const [unit] of rest.matchAll(UNIT_NAMED)) found.add(`unit ${unitNamed(unit)}`);
   return found;
 }
 
@@ -98,13 +91,12 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
   const end = index + token.length;
   const before = UNIT_BEFORE.exec(text.slice(Math.max(0, index - 6), index))?.[1];
   const unit = before ?? UNIT_AFTER.exec(text.slice(end, end + 16))?.[1];
-  if (unit !== undefined) found.add(`amount ${codeOf(unit)} ${value}`);
+  if (unit !== undefined) found.add(`amount ${unitNamed(unit)} ${value}`);
 }
 
 /** True for the name of a currency, of a percentage or of a part of the day. */
 export function isUnitName(word: string): boolean {
-  const isNamed = UNITS.some((names) => names.some((name) => name.toLowerCase() === word));
-  return isNamed || /^(?:cents?|pence|per|[ap]m|uhr|uur|heures?|h)$/.test(word);
+  return unitNamed(word) !== undefined || UNIT_WORD.test(word);
 }
 
 /** `1,120.50` and `1.120,50` are 1120.5. */
@@ -139,9 +131,4 @@ function minutesOf([, hours, minutes, dotted, half]: string[]): number {
   const afternoon = half?.toLowerCase() === "p" ? 12 : 0;
   const hour = half ? (Number(hours) % 12) + afternoon : Number(hours);
   return hour * 60 + Number(minutes ?? dotted ?? 0);
-}
-
-function codeOf(unit: string): string {
-  const name = unit.toLowerCase().replace(/\s/g, "");
-  return UNITS.find((row) => row.includes(name))?.[0] ?? name.toUpperCase();
 }

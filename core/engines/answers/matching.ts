@@ -44,6 +44,11 @@ export function mattersIn(term: string): ReadonlySet<string> {
 
 const NONE: ReadonlySet<string> = new Set();
 
+/** True if a text of a language speaks of one of some matters. */
+export function isAbout(matters: readonly string[], text: string, language: string): boolean {
+  return termsIn(text, language).some((term) => matters.some((matter) => mattersIn(term).has(matter)));
+}
+
 const commonTerms = lazyByKey((language) => new Set(termsIn(wordsOf(language).answers.common, language)));
 
 /** True for an everyday word of a language, which names no subject. */

@@ -1,5 +1,6 @@
 import { lazyByKey } from "../../platform/lazy.ts";
-import { termsIn, wordsIn } from "./words.ts";
+import { alternatives } from "./phrases.ts";
+import { isOne, termsIn, wordsIn } from "./words.ts";
 
 /** A measure, with its units by their names in Intl. */
 const UNITS = {
@@ -24,10 +25,9 @@ export interface Quantity {
 }
 
 /** "An hour" is one, but for a rate. */
-const ARTICLE =
-  /^(?:an?|half|ein(?:e[nmrs]?)?|halbe[nrs]?|une?|demie?|una?|medi[ao]|mezz[ao]|een|halve?|uma?|mei[ao])$/;
+const ARTICLE = new RegExp(`^(?:${alternatives(({ one }) => one)})$`);
 /** "For two years" is no age. */
-const SINCE = /^(?:for|since|seit|depuis|pendant|desde|durante|sinds|per|ha)$/;
+const SINCE = new RegExp(`^(?:${alternatives(({ since }) => since)})$`);
 const NUMBER = /^\p{N}/u;
 /** The shortest name of a unit that begins its adjective, and the longest ending of one. */
 const MIN_NAME_LENGTH = 4;
@@ -43,7 +43,9 @@ export function isMeasure(name: string): name is Measure {
 /** The units of a text, each with its number, which may have one word after it: "3 kg", "two working days", "10-day". */
 export function quantitiesIn(text: string, language: string): Quantity[] {
   const words = wordsIn(text, language);
-  const numbers = words.map(({ text, terms }) => (text === "one" ? "1" : terms.find((term) => NUMBER.test(term))));
+  const numbers = words.map(({ text, terms }) =>
+    isOne(text, language) ? "1" : terms.find((term) => NUMBER.test(term)),
+  );
   return words.flatMap(({ terms }, at) => {
     const term = terms.find((term) => unitOf(term, language) !== undefined);
     if (term === undefined) return [];
@@ -65,10 +67,11 @@ export function spansIn(text: string, language: string): Quantity[] {
 
 /** True if a text has a number of units of a measure, or one of them. */
 export function isMeasured(text: string, measure: Measure, language: string): boolean {
-  const isOne = (word: string) => measure !== "age" && ARTICLE.test(word);
+  const isArticle = (word: string) => measure !== "age" && ARTICLE.test(word);
   return quantitiesIn(text, language).some(
     ({ unit, count, before }) =>
-      UNITS[measure].includes(unit) && (count === undefined ? isOne(before) : measure !== "age" || !SINCE.test(before)),
+      UNITS[measure].includes(unit) &&
+      (count === undefined ? isArticle(before) : measure !== "age" || !SINCE.test(before)),
   );
 }
 
@@ -89,7 +92,7 @@ const unitsByTerm = lazyByKey((language: string): Map<string, string> => {
 });
 
 /** The names of a unit in a language, long and short, for one and for several. */
-function namesOf(unit: string, code: string): string[] {
+export function namesOf(unit: string, code: string): string[] {
   const displays = ["long", "short"] as const;
   return displays.flatMap((unitDisplay) =>
     [1, 3].map((count) => {

@@ -1,14 +1,20 @@
-import { wordsOf } from "../../../schemas/languages.ts";
+import { languages, type Words, wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
+import { clitics } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 
 /** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number, `?` an optional word. */
 export type Phrase = string;
 
+const CLITIC = new RegExp(
+  `(?<=\\p{L})'(?=(?:${clitics.map((clitic) => clitic.split("'")[1]).join("|")})(?!\\p{L}))`,
+  "gu",
+);
+
 /** A text in the form that phrases are compared with: folded words with one space between them. */
 export function plainWords(text: string): string {
   return fold(text)
-    .replace(/(?<=\p{L})'(?=(?:[stdm]|re|ve|ll)(?!\p{L}))/gu, "")
+    .replace(CLITIC, "")
     .replace(/[^\p{L}\p{M}\p{N}]+/gu, " ")
     .trim();
 }
@@ -57,9 +63,21 @@ function source(phrase: Phrase): string {
     .replace(/ \(\?:\\S\+ \)\?$/, "(?: \\S+)?");
 }
 
+/** The words of a list in all languages as the alternatives of a pattern, such as `uhr|uur`. */
+export function alternatives(list: (figures: Words["answers"]["figures"]) => string): string {
+  return asAlternatives(Object.values(languages).flatMap(({ answers }) => list(answers.figures).split(" ")));
+}
+
+/** Some words, with accents and without, as the alternatives of a pattern, the longest first. */
+export function asAlternatives(words: readonly string[]): string {
+  const spelt = [...new Set(words.flatMap((word) => [word.toLowerCase(), fold(word)]))].filter((word) => word !== "");
+  const longestFirst = spelt.sort((one, other) => other.length - one.length);
+  return longestFirst.map((word) => word.replace(/[.$*+?^()|]/g, "\\$&").replaceAll(" ", "\\s?")).join("|");
+}
+
 /** True if a text of a language negates something. */
 export function isNegated(text: string, language: string): boolean {
-  return hasWordOf(text, wordsOf(language).answers.negations) || /n't(?!\p{L})/u.test(fold(text));
+  return hasWordOf(text, wordsOf(language).answers.negations);
 }
 
 /** True if a text of a language speaks of all cases, as "always" does. */
@@ -69,5 +87,6 @@ export function isUniversal(text: string, language: string): boolean {
 
 function hasWordOf(text: string, list: string): boolean {
   const words = fold(list).split(" ");
-  return (fold(text).match(/[\p{L}']+/gu) ?? []).some((word) => words.includes(word));
+  const isListed = (word: string) => words.some((one) => word === one || (one.includes("'") && word.endsWith(one)));
+  return (fold(text).match(/\p{L}+(?:'\p{L}+)*/gu) ?? []).some(isListed);
 }

@@ -1,23 +1,23 @@
-import { languages } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
 import { calendarNames } from "../../platform/formats.ts";
 import { lazy } from "../../platform/lazy.ts";
+import { UNIT } from "./amounts.ts";
+import { AFTER_HOUR } from "./figures.ts";
+import { isAbout } from "./matching.ts";
 import { isMeasure, isMeasured, type Measure } from "./measures.ts";
+import { alternatives } from "./phrases.ts";
 import { termsIn } from "./words.ts";
 
 /** The form of a requested answer. */
 export type Shape = Measure | "amount" | "clock" | "time" | "count" | "phone" | "mail";
 
-const CLOCK = "\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?(?:[ap]\\.?m\\b|uhr|h\\b|heures?|uur)";
+const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}`;
 
 const forms = lazy(
   (): Record<Exclude<Shape, "count" | Measure>, RegExp> => ({
-    amount:
-      /[€$£¥₹%]|\b(?:eur|usd|gbp|chf|euros?|dollars?|pounds?|franken|francs?|pence|free|kostenlos|kostenfrei|gratis|gratuit\w*|gratuito)\b/,
-    clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|to|till|bis|a|as|alle|tot|y|et)\\s?\\d{1,2}\\b`),
-    time: new RegExp(
-      `${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${calendar()})(?:s|en)?\\b|\\b(?:before|after|until|vor|nach|bis|avant|apres|hasta|dopo|prima|daily|taglich)\\b`,
-    ),
+    amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives(({ coins }) => coins)})\\b`, "u"),
+    clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives(({ ranges }) => ranges)})\\s?\\d{1,2}\\b`),
+    time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives(({ moments }) => moments)})\\b`),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),
@@ -29,16 +29,12 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
   if (shape === "count")
     return termsIn(text.split(forms().phone).join(" "), language).some((term) => /^\p{N}/u.test(term));
   // "Within two weeks" is a time too, and "since 1974" is a duration.
-  if (shape === "time" && isMeasured(text, "duration", language)) return true;
+  if (shape === "time" && (isMeasured(text, "duration", language) || isAbout(days(), text, language))) return true;
   if (shape === "duration" && /\b(?:1[89]|20)\d{2}\b/.test(text)) return true;
+  if (shape === "amount" && isAbout(["free"], text, language)) return true;
   if (isMeasure(shape)) return isMeasured(text, shape, language);
   return forms()[shape].test(fold(text));
 }
 
-/** The names of the days of the week and of the months, as one alternative of a pattern. */
-function calendar(): string {
-  const names = Object.keys(languages).flatMap((code) =>
-    (["weekday", "month"] as const).flatMap((kind) => calendarNames(code, kind)),
-  );
-  return [...new Set(names.map(fold))].join("|");
-}
+/** The matters of the days of the week and of the months. */
+const days = lazy(() => [...calendarNames("en", "weekday"), ...calendarNames("en", "month")]);

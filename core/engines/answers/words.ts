@@ -5,6 +5,7 @@ import { toCardinal as frenchNumber } from "n2words/fr-FR";
 import { toCardinal as italianNumber } from "n2words/it-IT";
 import { toCardinal as dutchNumber } from "n2words/nl-NL";
 import { toCardinal as portugueseNumber } from "n2words/pt-PT";
+import { wordsOf } from "../../../schemas/languages.ts";
 import { fold, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
@@ -159,26 +160,38 @@ function keyOf(tokens: readonly string[], at: number, length: number): string {
   return fold(tokens.slice(at, at + length).join(" "));
 }
 
+/** True for the number one of a language, unless it is an article too. */
+export function isOne(word: string, language: string): boolean {
+  return word === numberWords(language).one;
+}
+
 interface NumberWords {
   values: ReadonlyMap<string, number>;
   /** The first words of the keys. */
   firsts: ReadonlySet<string>;
+  /** The number one, unless it is an article too. */
+  one: string | undefined;
 }
 
 /** Numbers from two to a thousand, and whole thousands, as a language writes them; without one, which is an article in most. */
 const numberWords = lazyByKey((language: string): NumberWords => {
   const write = NUMBERS[language];
+  const { connectors, figures } = wordsOf(language).answers;
+  const articles = figures.one.split(" ");
+  const one = write ? fold(write(1)) : "";
+  const ones = new RegExp(`^(?:${[one, ...articles].join("|")}) ?`);
   const values = new Map<string, number>();
   const add = (value: number) => {
     const tokens = fold(write!(value)).match(TOKEN) ?? [];
     values.set(tokens.join(" "), value);
-    values.set(tokens.filter((token) => token !== "and").join(" "), value);
+    values.set(tokens.filter((token) => !connectors.includes(token)).join(" "), value);
     // "A thousand" is one thousand.
-    if (value === 100 || value === MAX_NUMBER) values.set(tokens.join(" ").replace(/^(?:one |ein|een )/, ""), value);
+    if (value === 100 || value === MAX_NUMBER) values.set(tokens.join(" ").replace(ones, ""), value);
   };
   for (let value = 2; write && value <= MAX_NUMBER; value++) add(value);
   for (let thousands = 2; write && thousands <= 100; thousands++) add(thousands * MAX_NUMBER);
-  return { values, firsts: new Set([...values.keys()].map((words) => words.split(" ")[0]!)) };
+  const firsts = new Set([...values.keys()].map((words) => words.split(" ")[0]!));
+  return { values, firsts, one: articles.includes(one) ? undefined : one };
 });
 
 /** Stop words without accents, with and without apostrophes, as people write them. */

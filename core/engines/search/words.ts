@@ -1,5 +1,5 @@
 import { fold as foldWord, UNSPACED } from "../../platform/characters.ts";
-import { stem, stopWords } from "../../platform/languages.ts";
+import { clitics, stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import type { FoundPassage } from "../../platform/runtime.ts";
 
@@ -12,7 +12,7 @@ export const termsVersion = "3";
 const ASCII = /^[a-z0-9]*$/;
 const TOKEN = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*(?:[-‐‑](?=[\p{L}\p{N}]))?/gu;
 const HYPHEN = /[-‐‑]$/;
-const CONTRACTION = /'(?:s|d|m|re|ve|ll)$/;
+const CONTRACTION = new RegExp(`(?:${clitics.filter((clitic) => clitic.startsWith("'")).join("|")})$`);
 const RUN = new RegExp(`(?:${UNSPACED.source}[\\p{M}ー]*)+|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}])+`, "gu");
 const LETTER = /\P{M}\p{M}*/gu;
 const HAN = /\p{Script=Han}/u;
