@@ -182,6 +182,25 @@ t.test("a bounce finds its delivery by the return path, which can't be forged", 
   ]);
 });
 
+t.test("a report counts whichever way its server writes it", async (t) => {
+  const { server, service, acme } = await start(t);
+  for (const { suppressed = true, ...report } of [
+    { status: "5.0.0" },
+    { status: "" },
+    { status: "5.1.1 (bad destination mailbox)", action: "failed (permanently)" },
+    { status: "", words: "550 no thanks, see 5.1.1.1", suppressed: false },
+    { status: "5.7.1", words: "550 5.1.1 unknown", suppressed: false },
+  ] as { status: string; action?: string; words?: string; suppressed?: boolean }[]) {
+    const id = await acme.send(["ann@far.example"]);
+    await acme.until(id, "SENT");
+    const { from } = server.mails.at(-1) as { from: string };
+    t.match((await post(service, "inbound", bounce(from, report))).body, { applied: 1 }, JSON.stringify(report));
+    const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
+    t.equal(suppressions.length, suppressed ? 1 : 0, JSON.stringify(report));
+    await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
+  }
+});
+
 t.test("a mail that can't be read is refused for good, and says why", async (t) => {
   const service = await startService(t, settings);
   const refused = async (mail: string) => (await post(service, "inbound", mail).expect(400)).body;
@@ -203,7 +222,8 @@ t.test("a complaint suppresses the address; its withdrawal changes nothing", asy
   await acme.until(id, "SENT");
   const header = server.mails[0]?.headers["message-id"] as string;
   const tell = async (mail: string) => (await post(service, "inbound", mail).expect(200)).body.applied;
-  t.equal(await tell(complaint(header, "not-spam")), 0);
+  for (const kind of ["not-spam", "Not-Spam (by mistake)", "auth-failure"])
+    t.equal(await tell(complaint(header, kind)), 0, kind);
   t.equal(await tell(complaint("<other@far.example>")), 0);
   t.equal(await tell(complaint(header)), 1);
   t.equal((await acme.read(id)).message.status, "COMPLAINED");
@@ -409,6 +429,26 @@ t.test("the suppression of an erased person holds, without the address", async (
   t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
   await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
   await acme.ask({ to: ["ann@far.example"] }).expect(202);
+});
+
+t.test("reports and clicks about an erased person change nothing, and bring no address back", async (t) => {
+  const server = await startMailServer(t);
+  const env = { ...settings.env, PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme" };
+  const service = await startMailing(t, server.url, { env, workers: ["email", "campaigns"] });
+  const acme = await makeSending(service);
+  const captured = await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ann@far.example" });
+  const id = await acme.send(["ann@far.example", "bob@far.example"], { purpose: "PRODUCT_NOTIFICATION" });
+  await acme.until(id, "SENT");
+  await acme.owner.delete(`/v2/handles/acme/leads/${captured.body.lead.leadId}`).expect(204);
+  await eventually(async () => !/ann@far/.test(JSON.stringify(await acme.read(id))));
+  const mail = server.mails.find(({ to }) => to[0] === "ann@far.example");
+  const [, link = ""] = /<(https:\S+)>/.exec(mail?.headers["list-unsubscribe"] as string) ?? [];
+  t.match((await post(service, "inbound", bounce(mail?.from ?? ""))).body, { applied: 0 });
+  t.match((await post(service, "inbound", complaint(mail?.headers["message-id"] as string))).body, { applied: 0 });
+  await service.visitor.get(new URL(link).pathname).expect(404);
+  await service.visitor.post(new URL(link).pathname).type("form").send("List-Unsubscribe=One-Click").expect(404);
+  t.notMatch(JSON.stringify(await acme.read(id)), /ann@far/);
+  t.same((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, []);
 });
 
 t.test("however often a recipient changes their mind, a message's timeline stays short", async (t) => {

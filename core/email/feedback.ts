@@ -18,7 +18,7 @@ import { type DeliveryName, moveDelivery, type ReturnEvent, returned } from "./e
 import { findMessage } from "./messages.ts";
 import { deliveryNamed, deliveryOfAddress } from "./return-path.ts";
 import { type SignedRequest, signedBody } from "./signed-request.ts";
-import { findSuppression } from "./suppressions.ts";
+import { ERASED_ADDRESS, findSuppression } from "./suppressions.ts";
 
 /** How many reports changed something; the others were duplicates, late, or about unknown mails. */
 interface Applied {
@@ -111,7 +111,7 @@ interface FoundDelivery extends DeliveryName {
   recipient: string;
 }
 
-/** The delivery of a message id and index; undefined if it doesn't exist (any more). */
+/** The delivery of a message id and index; undefined if it doesn't exist (any more), or if its recipient has been erased. */
 async function deliveryAt(
   { redis }: Runtime,
   at: { messageId: string; n: number } | undefined,
@@ -121,7 +121,9 @@ async function deliveryAt(
   const handle = await redis.get(keys.messageOwner(messageId));
   const message = handle === null ? undefined : await findMessage(redis, handle, messageId);
   const recipient = message?.deliveries[n]?.recipient;
-  return handle && message && recipient ? { handle, messageId, n, message, recipient } : undefined;
+  return handle && message && recipient && recipient !== ERASED_ADDRESS
+    ? { handle, messageId, n, message, recipient }
+    : undefined;
 }
 
 /**

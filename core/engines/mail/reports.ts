@@ -82,28 +82,35 @@ function originalOf(mail: Email): string | undefined {
 function bounces(mail: Email): MailReport[] {
   const blocks = partsOf(mail, "message/delivery-status").flatMap((part) => part.split(/\n\s*\n/));
   return blocks.map(fieldsOf).flatMap((fields): MailReport[] => {
-    const type = { failed: "BOUNCED" as const, delivered: "DELIVERED" as const }[
-      (fields.get("action") ?? "").toLowerCase()
-    ];
+    const type = { failed: "BOUNCED" as const, delivered: "DELIVERED" as const }[firstWord(fields.get("action"))];
     const recipient = addressIn(fields.get("original-recipient") ?? fields.get("final-recipient"));
     return type === undefined ? [] : [{ type, recipient, ...diagnosis(fields) }];
   });
 }
 
+/** RFC 3463, section 2. */
+const ENHANCED_STATUS = /\b[245]\.\d{1,3}\.\d{1,3}\b(?!\.)/;
+
 function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "smtpCode" | "enhancedStatus"> {
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
   const [, code] = /^(\d{3})[ -]/.exec(words) ?? [];
-  const [enhancedStatus] = /[245]\.\d{1,3}\.\d{1,3}/.exec(fields.get("status") ?? "") ?? [];
+  const [given] = ENHANCED_STATUS.exec(fields.get("status") ?? "") ?? [];
+  const [said] = ENHANCED_STATUS.exec(words) ?? [];
+  // Many servers give the undefined status x.0.0 or none, and quote the code that they got from the next one.
+  const enhancedStatus = given === undefined || given.endsWith(".0.0") ? (said ?? given) : given;
   return { reason: words || enhancedStatus, smtpCode: code === undefined ? undefined : Number(code), enhancedStatus };
 }
 
-/** A recipient's complaint (RFC 5965); `not-spam` withdraws one and is ignored. */
+/** Types of feedback that no recipient's objection causes: one withdrawn, and a failed authentication on the way (RFC 6591). */
+const NO_COMPLAINTS = ["", "not-spam", "auth-failure"];
+
+/** A recipient's complaint (RFC 5965). */
 function complaints(mail: Email): MailReport[] {
   return partsOf(mail, "message/feedback-report").flatMap((part): MailReport[] => {
     const fields = fieldsOf(part);
-    const kind = (fields.get("feedback-type") ?? "").toLowerCase();
+    const kind = firstWord(fields.get("feedback-type"));
     const recipient = addressIn(fields.get("original-rcpt-to"));
-    if (kind === "" || kind === "not-spam") return [];
+    if (NO_COMPLAINTS.includes(kind)) return [];
     return [{ type: kind.startsWith("opt-out") ? "UNSUBSCRIBED" : "COMPLAINED", reason: kind, recipient }];
   });
 }
@@ -122,6 +129,11 @@ function fieldsOf(block: string): Map<string, string> {
   const lines = block.replace(/\n[ \t]+/g, " ").split("\n");
   const pairs = lines.flatMap((line) => [...line.matchAll(/^([\w-]+):\s*(.*)$/g)]);
   return new Map(pairs.map(([, name = "", value = ""]) => [name.toLowerCase(), value.trim()]));
+}
+
+/** The keyword of a field in lower case, without the comment that may follow it (RFC 5322, section 3.2.2). */
+function firstWord(field = ""): string {
+  return field.toLowerCase().split(/[\s(;]/, 1)[0] as string;
 }
 
 /** The address of a typed field, `rfc822; ann@example.com`. */
