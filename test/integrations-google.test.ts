@@ -9,6 +9,7 @@ import {
   type StoredGoogleEvent,
   startGoogle,
 } from "../fixtures/providers/google.ts";
+import { Refusal } from "../fixtures/providers/oauth.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
@@ -289,3 +290,78 @@ t.test(
     await eventually(async () => (await desk.booking(uid)).syncStatus === "OK");
   },
 );
+
+t.test("an event that is none hides no other, and an account with it is not ill", async (t) => {
+  const { google, select, refresh, free, owner } = await start(t, { workers: [] });
+  await select([own]).expect(200);
+  const good = { id: "good", status: "confirmed", ...timed("2026-10-06", "10", "11") };
+  const dates = { start: { date: "soon" }, end: { date: "later" } };
+  const strange = [null, 5, { ...good, id: 5 }, { ...good, id: "" }, { ...good, id: "x".repeat(5000) }];
+  const inside = [
+    { ...good, ...dates },
+    { ...good, attendees: [null] },
+    { ...good, start: { dateTime: null } },
+  ];
+  const named = { ...good, extendedProperties: { private: { uid: 5 } } };
+  for (const bad of [...strange, ...inside, named]) {
+    google.oauth.trouble = [new Refusal(200, { items: [bad, { ...good, id: "other" }], nextSyncToken: "next" })];
+    await refresh();
+    t.same(
+      (await free("2026-10-06")).slice(0, 4),
+      ["09:00", "09:30", "11:00", "11:30"],
+      JSON.stringify(bad)?.slice(0, 99),
+    );
+    t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
+    google.remove(own, google.put(own, timed("2026-10-06", "15", "16")).id);
+  }
+});
+
+t.test("pages that lead in a circle end at once, and the calendar is read when they do not", async (t) => {
+  const { google, select, refresh, free, owner } = await start(t, { workers: [] });
+  await select([own]).expect(200);
+  google.put(own, timed("2026-10-06", "09", "16"));
+  const circle = Array.from({ length: 300 }, (_, at) => ({ items: [], nextPageToken: `page${at % 3}` }));
+  google.oauth.trouble = circle.map((page) => new Refusal(200, page));
+  await refresh();
+  t.ok(google.oauth.trouble.length > 290, "each page was read once");
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED" }]);
+  google.oauth.trouble = [];
+  await refresh();
+  t.same(await free("2026-10-06"), full(16, 17));
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
+});
+
+t.test("what a provider says of an error is not logged, but its code is", async (t) => {
+  const { google, select, refresh, service, booked } = await start(t, { workers: [] });
+  const logged: unknown[] = [];
+  t.intercept(service.runtime.log, "warn", { value: (...line: unknown[]) => void logged.push(line) });
+  await select([own], own).expect(200);
+  const bookingUid = await booked("2026-10-06T10:00:00Z");
+  const refusals = Array.from(
+    { length: 4 },
+    () => new Refusal(400, { error: { status: "INVALID_ARGUMENT", message: "Ada Lovelace <ada@example.com>" } }),
+  );
+  google.oauth.trouble = [...refusals];
+  await refresh();
+  google.oauth.trouble = [...refusals];
+  const syncing = syncBooking(service.runtime, { handle: "acme", bookingUid });
+  await t.rejects(syncing, { message: /^google: \S+ answered 400 \(INVALID_ARGUMENT\)\.$/ });
+  t.match(JSON.stringify(logged), /answered 400 \(INVALID_ARGUMENT\)/);
+  t.notMatch(JSON.stringify(logged), /Ada|example\.com/);
+});
+
+t.test("a link that is no web address reaches no attendee", async (t) => {
+  const { google, select, service, booked, booking } = await start(t, { location: "google_meet", workers: [] });
+  await select([], own).expect(200);
+  const bookingUid = await booked("2026-10-06T10:00:00Z");
+  const sync = () => syncBooking(service.runtime, { handle: "acme", bookingUid });
+  const links = ["javascript:alert(1)", "https://meet.example/\r\nBcc: all", 5, {}, `https://${"x".repeat(9000)}/`];
+  for (const hangoutLink of links) {
+    google.oauth.trouble = Array.from({ length: 6 }, () => new Refusal(200, { id: "any", etag: "1", hangoutLink }));
+    await t.rejects(sync(), { message: /made no meeting/ });
+    t.match(await booking(bookingUid), { meetingUrl: null, syncStatus: "DEGRADED" });
+  }
+  google.oauth.trouble = [];
+  await sync();
+  t.match(await booking(bookingUid), { meetingUrl: /^https:/, syncStatus: "OK" });
+});

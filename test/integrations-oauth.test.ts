@@ -429,3 +429,16 @@ t.test("zoom: the result of a refresh is not lost if Redis is away at that momen
   const kept = secretOf(service.runtime, "acme", await readCredential(service.runtime, "acme", credentialId));
   t.equal(tokensIn(kept).refreshToken, oauth.grants[0]?.refresh);
 });
+
+t.test("google: tokens that can't be used are not kept, so that the next refresh heals the account", async (t) => {
+  const { service, owner, oauth } = await start(t, "google");
+  const credentialId = await connectAccount(owner, "google");
+  const tokens = ["line\nline", "\u20ac", "x".repeat(20_000), "", 5].map((access_token) => ({ access_token }));
+  for (const given of [...tokens, { refresh_token: "a\nb" }, { expires_in: -5 }, { expires_in: "soon" }]) {
+    oauth.expire();
+    oauth.falseTokens = given;
+    await t.rejects(use(service.runtime, "google", credentialId), JSON.stringify(given).slice(0, 50));
+    oauth.falseTokens = {};
+    t.equal(await use(service.runtime, "google", credentialId), 200, "sane again");
+  }
+});

@@ -1,6 +1,7 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
+import { Refusal } from "../fixtures/providers/oauth.ts";
 import { type Meeting, startZoom, type ZoomServer } from "../fixtures/providers/zoom.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -117,4 +118,18 @@ t.test("Zoom has no calendars to select", async (t) => {
   const none = (await owner.get(`${owned}/integrations/zoom/calendars`).expect(404)).body;
   t.match(none, { code: "integration_not_found", detail: "This provider has no calendars." });
   t.equal((await select([]).expect(404)).body.code, "integration_not_found");
+});
+
+t.test("a meeting whose link is no web address is asked for again", async (t) => {
+  const { zoom, service, booked, booking } = await start(t, { workers: [] });
+  const bookingUid = await booked("2026-10-06T10:00:00Z");
+  const sync = () => syncBooking(service.runtime, { handle: "acme", bookingUid });
+  const none = new Refusal(200, { meetings: [] });
+  for (const join_url of ["javascript:alert(1)", undefined, 5]) {
+    zoom.oauth.trouble = [none, new Refusal(201, { id: 1, join_url })];
+    await t.rejects(sync(), { message: /named no link/ });
+    t.match(await booking(bookingUid), { meetingUrl: null, syncStatus: "DEGRADED" });
+  }
+  await sync();
+  t.match(await booking(bookingUid), { meetingUrl: /^https:/, syncStatus: "OK" });
 });

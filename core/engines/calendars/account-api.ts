@@ -1,7 +1,8 @@
+import type { Buffer } from "node:buffer";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../../platform/errors.ts";
-import { parseJson } from "../../platform/json.ts";
+import { membersOf, parseJson } from "../../platform/json.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { perConnection } from "../../store/connections.ts";
@@ -32,6 +33,8 @@ interface Listing<P, T> {
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
 /** Most pages of one listing: a provider that repeats empty pages would never end. */
 const MAX_PAGES = 500;
+/** Ms after which a listing is abandoned, between two of its pages. */
+const LISTING_TIMEOUT_MS = 600_000;
 /** Longest rate limit in ms that a call waits out; beyond it the caller retries later. */
 const SHORT_PAUSE_MS = 3_000;
 /** Ms over which calls that wait together are spread. */
@@ -78,8 +81,10 @@ export class AccountApi {
     isAbsent = () => false,
   }: Listing<P, T>): Promise<{ items: T[]; last: P } | undefined> {
     const items: T[] = [];
+    const [until, seen] = [Date.now() + LISTING_TIMEOUT_MS, new Set<string>()];
     let path = first;
-    for (let pages = 0; items.length <= MAX_INSTANCES && pages < MAX_PAGES; pages++) {
+    while (items.length <= MAX_INSTANCES && seen.size < MAX_PAGES && !seen.has(path) && Date.now() < until) {
+      seen.add(path);
       const page = await this.find<P>({ path }, isAbsent);
       if (page === undefined) return undefined;
       for (const item of itemsOf(page)) items.push(item);
@@ -87,7 +92,7 @@ export class AccountApi {
       if (!next) return { items, last: page };
       path = next;
     }
-    throw new Error("The calendar holds too many events.");
+    throw new Error("The calendar's pages have no end.");
   }
 
   /**
@@ -145,7 +150,20 @@ function authorised(token: string): Record<string, string> {
 /** The JSON of a successful response, `{}` for an empty one; throws for any other. */
 function responseJson<T>({ status, body, url }: OutboundAnswer): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
-  throw new Error(`${new URL(url).host} answered ${status}: ${body.subarray(0, 300).toString("utf8")}`);
+  throw new Error(`${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
+}
+
+/** The error code in a response, for the log. Sentences of providers quote what was sent. */
+function errorCodeIn(body: Buffer): string {
+  try {
+    const { error, code } = membersOf(parseJson(body));
+    const { status, code: own } = membersOf(error);
+    const found = [status, own, error, code].find((one) => /^[\w.-]{1,64}$/.test(String(one ?? "")));
+    return found === undefined ? "" : ` (${found})`;
+  } catch {
+    // A page for people has no code.
+    return "";
+  }
 }
 
 interface Lane {

@@ -1,3 +1,4 @@
+import type { Runtime } from "../../platform/runtime.ts";
 import { day, zoneOver } from "../../platform/zones.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion } from "./providers/provider.ts";
 import type { BusyInterval } from "./recurrence.ts";
@@ -20,6 +21,29 @@ export interface ListedEvent {
   /** A change of a series doesn't tell all changes of its instances. */
   kind: "single" | "series" | "removed";
   taken: BusyInterval | undefined;
+}
+
+/** Longest id and uid of an event, in characters. */
+const MAX_ID_LENGTH = 2048;
+
+/** Reads the items of a listing; a malformed one hides no other. */
+export function readItems<T>({ log }: Pick<Runtime, "log">, items: T[], read: (item: T) => ListedEvent): ListedEvent[] {
+  const events = items.flatMap((item) => {
+    try {
+      const event = read(item);
+      return [event.objectId, event.taken?.uid ?? "-"].every(isId) ? [event] : [];
+    } catch {
+      // The message may quote the event.
+      return [];
+    }
+  });
+  const objects = items.length - events.length;
+  if (objects > 0) log.warn({ objects, fault: "It is not an event." }, "calendar.objects_unreadable");
+  return events;
+}
+
+function isId(given: unknown): boolean {
+  return typeof given === "string" && given !== "" && given.length <= MAX_ID_LENGTH;
 }
 
 /** A calendar whose provider lists the changes since a mark, and the instances of events. */

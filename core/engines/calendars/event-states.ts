@@ -44,3 +44,13 @@ export async function untilMeeting<S>(
   }
   return current;
 }
+
+/** Longest link of a meeting, in characters. */
+const MAX_LINK_LENGTH = 2048;
+
+/** The link of a meeting as attendees get it, by mail and on pages; null unless it is a web address. */
+export function meetingLink(given: unknown): string | null {
+  const isLink =
+    typeof given === "string" && given.length <= MAX_LINK_LENGTH && /^https?:\/\/[\x21-\x7e]+$/i.test(given);
+  return isLink && URL.canParse(given) ? given : null;
+}

@@ -153,9 +153,14 @@ function optionsOf(
   };
 }
 
+/** A token that fits into a header (RFC 6749, appendix A.12). One that doesn't would be stored and refused until it expires. */
+const USABLE_TOKEN = /^[\x20-\x7e]{1,16384}$/;
+
 /** The access token is stale a minute before it expires, or a tenth of its lifetime. */
 function grantOf(answer: oauth.TokenEndpointResponse): ProviderGrant {
   const { access_token: accessToken, refresh_token: refreshToken = null, expires_in: seconds } = answer;
+  if (![accessToken, refreshToken ?? "-"].every((token) => USABLE_TOKEN.test(token)))
+    throw new oauth.OperationProcessingError("The provider issued a token that can't be sent.");
   const lifetimeMs = (seconds ?? 0) * 1000;
   const staleAt = Math.floor(Date.now() + lifetimeMs - Math.min(60_000, lifetimeMs / 10));
   return { tokens: { accessToken, refreshToken, staleAt: seconds === undefined ? null : staleAt }, answer };

@@ -2,8 +2,8 @@ import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { AccountApi, type ApiCall, getWithGrant } from "../account-api.ts";
-import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
-import { bringTo, untilMeeting } from "../event-states.ts";
+import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
+import { bringTo, meetingLink, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars, WrittenEvent } from "./provider.ts";
 
@@ -34,7 +34,7 @@ const calendars: ProviderCalendars = {
         absent,
       });
       const { nextSyncToken: mark = null, timeZone = question.zone } = listing?.last ?? {};
-      return listing && { mark, events: listing.items.map((event) => listed(event, timeZone)) };
+      return listing && { mark, events: readItems(runtime, listing.items, (event) => listed(event, timeZone)) };
     };
     return readMarked(
       {
@@ -262,5 +262,5 @@ function hasMeetingFailed({ conferenceData }: GoogleEvent): boolean {
 
 function meetingUrlOf({ hangoutLink, conferenceData }: GoogleEvent): string | null {
   const video = conferenceData?.entryPoints?.find(({ entryPointType }) => entryPointType === "video");
-  return hangoutLink ?? video?.uri ?? null;
+  return meetingLink(hangoutLink ?? video?.uri);
 }

@@ -4,8 +4,8 @@ import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
 import { AccountApi, getWithGrant, isGone } from "../account-api.ts";
-import { instantsOf, type ListedEvent, readMarked, wholeDays } from "../busy-objects.ts";
-import { bringTo, untilMeeting } from "../event-states.ts";
+import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
+import { bringTo, meetingLink, untilMeeting } from "../event-states.ts";
 import {
   type CalendarEvent,
   type EventWrite,
@@ -42,7 +42,8 @@ const calendars: ProviderCalendars = {
     const read = async (first: string, isAbsent?: (answer: OutboundAnswer) => boolean) => {
       const listing = await listAll<GraphEvent>(calls, first, isAbsent);
       const link = listing?.last["@odata.deltaLink"];
-      const events = listing?.items.map((event) => listed(runtime.env, event, question.zone)) ?? [];
+      const items = listing?.items ?? [];
+      const events = readItems(runtime, items, (event) => listed(runtime.env, event, question.zone));
       return listing && { mark: link ? pathOf(link) : null, events };
     };
     return readMarked(
@@ -77,12 +78,12 @@ const calendars: ProviderCalendars = {
       sequenceOf: sequenceIn,
     });
     const made = await untilMeeting(state, {
-      awaits: ({ onlineMeeting }) => event.meeting === "teams" && !onlineMeeting?.joinUrl,
+      awaits: ({ onlineMeeting }) => event.meeting === "teams" && meetingLink(onlineMeeting?.joinUrl) === null,
       read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
     });
     const { credentialId } = account.credential;
     const { id: eventId, "@odata.etag": etag = null, onlineMeeting } = made;
-    return { credentialId, calendarId, eventId, etag, meetingUrl: onlineMeeting?.joinUrl ?? null };
+    return { credentialId, calendarId, eventId, etag, meetingUrl: meetingLink(onlineMeeting?.joinUrl) };
   },
 
   async remove(runtime, account, { eventId }) {

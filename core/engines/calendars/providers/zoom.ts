@@ -3,6 +3,7 @@ import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { secretFor, tokensIn } from "../access-tokens.ts";
 import { AccountApi, getWithGrant } from "../account-api.ts";
+import { meetingLink } from "../event-states.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider } from "./provider.ts";
 
@@ -30,8 +31,10 @@ export const zoom: Provider = {
       const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
       const known = earlier?.meetingId ?? (await findMeeting(calls, event));
       const current = known === undefined ? undefined : await changeMeeting(calls, known, event);
-      const { id, join_url: url } =
+      const { id, join_url } =
         current ?? (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
+      const url = meetingLink(join_url);
+      if (url === null) throw new Error("Zoom named no link.");
       return { credentialId: account.credential.credentialId, meetingId: String(id), url };
     },
     async remove(runtime, account, { meetingId }) {
