@@ -1,6 +1,17 @@
 import t from "tap";
+import ts from "typescript";
 import { languageOf, stem, stopWords } from "../core/platform/languages.ts";
-import { languages, wordsOf } from "../schemas/languages.ts";
+import { nodes, sources } from "../fixtures/sources.ts";
+import { languages, type Words, wordsOf } from "../schemas/languages.ts";
+
+/** Schemes and words of CSS, which are words of a language too. */
+const markup = ["tel", "none", "font"];
+/** Letters of foldings and of ranges of scripts. */
+const letters = [
+  "core/assistant/prompt.ts ɏ",
+  "core/engines/search/words.ts ー",
+  ...["ß", "ς", "σ"].map((letter) => `core/platform/characters.ts ${letter}`),
+];
 
 /** The paths of all values of a file, in any order. */
 function paths(value: unknown, at = ""): string[] {
@@ -8,6 +19,24 @@ function paths(value: unknown, at = ""): string[] {
   return Object.entries(value)
     .flatMap(([key, inner]) => paths(inner, `${at}/${key}`))
     .sort();
+}
+
+/** The words of the lists that are compared with texts. */
+function smallWords({ connectors, negations, pronouns, figures, abbreviations }: Words["answers"]): string[] {
+  const { currencies, ...lists } = figures;
+  const all = [
+    ...connectors,
+    negations,
+    pronouns,
+    abbreviations,
+    ...Object.values(currencies),
+    ...Object.values(lists),
+  ];
+  return all.join(" ").split(" ");
+}
+
+function isLiteral(node: ts.Node): node is ts.LiteralLikeNode {
+  return ts.isLiteralExpression(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node);
 }
 
 t.test("every language file has the keys of the English one", async (t) => {
@@ -52,4 +81,47 @@ t.test("words are stemmed by their own language's rules", async (t) => {
   t.equal(stem("refunded", "en"), stem("refunds", "en"));
   t.equal(stem("bicyklami", "pl"), "bicyklami", "a language without rules keeps its words");
   t.ok(stopWords("de").has("nicht") && stopWords("sv").has("och") && stopWords("pl").size === 0);
+});
+
+t.test("answers read a new language by its file alone", async (t) => {
+  const { en } = languages;
+  const answers = {
+    ...en!.answers,
+    connectors: ["och", "men"],
+    negations: "inte",
+    clitics: "",
+    abbreviations: "bl.a t.ex",
+    matters: { ...en!.answers.matters, free: "kostnadsfritt" },
+    figures: {
+      ...{ one: "", articles: "en ett", since: "sedan", clock: "nolla", ranges: "till", moments: "före", coins: "öre" },
+      currencies: { ...en!.answers.figures.currencies, SEK: "kronor spänn" },
+    },
+  };
+  Object.assign(languages, { sv: { ...en, answers } });
+  const { figuresIn } = await import("../core/engines/answers/figures.ts");
+  const { holdsShape } = await import("../core/engines/answers/shapes.ts");
+  const { clauseTexts } = await import("../core/engines/answers/evidence.ts");
+  const { sentences } = await import("../core/platform/sentences.ts");
+  t.same([...figuresIn("120 spänn, kl. 9 nolla, 20 procent", "sv")].sort(), [
+    ...["amount % 20", "amount SEK 120", "number 120", "number 20", "time 540"],
+  ]);
+  const shaped = { amount: "Det är kostnadsfritt.", clock: "9 till 17", time: "på söndagar", duration: "en vecka" };
+  for (const [shape, text] of Object.entries(shaped)) t.ok(holdsShape(text, shape as "amount", "sv"), text);
+  t.ok(holdsShape("50 öre", "amount", "sv") && holdsShape("före lunch", "time", "sv"));
+  t.same(clauseTexts("te och kaffe men inte mjölk", "sv"), ["te", "kaffe", "inte mjölk"]);
+  t.equal(sentences("Vi säljer bl.a. Volvo. Ring oss.").length, 2);
+});
+
+t.test("no word of a language is in code that reads text", async (t) => {
+  const lists = Object.entries(languages).map(([code, { answers }]) => [...stopWords(code), ...smallWords(answers)]);
+  const known = new Set(lists.flat().filter((word) => !markup.includes(word)));
+  const found = sources("core", "api", "workers").flatMap(({ path, tree }) =>
+    [...nodes(tree)].filter(isLiteral).flatMap((node) => {
+      const isPattern = /^core\/(?:engines\/answers\/|platform\/sentences)/.test(path) && !ts.isStringLiteral(node);
+      const plain = isPattern ? node.text.replace(/\\p\{[^}]*\}|\\./gi, " ") : "";
+      const words = (plain.match(/[a-z]{2,}/gi) ?? []).filter((word) => known.has(word));
+      return [...(node.text.match(/(?![a-z])\p{L}/giu) ?? []), ...words].map((word) => `${path} ${word}`);
+    }),
+  );
+  t.same([...new Set(found)], letters);
 });

@@ -7,8 +7,12 @@ import { asAlternatives } from "./phrases.ts";
 type Currency = keyof Words["answers"]["figures"]["currencies"];
 
 const lexicons = Object.values(languages).map(({ answers }) => answers.figures.currencies);
-const currencies = Object.keys(lexicons[0]!) as Currency[];
-const names = [...currencies.flatMap(namesOfCurrency), ...namesOfPercentages()];
+const percentages = ["en-GB", ...Object.keys(languages)].flatMap((language) => namesOf("percent", language));
+const named = (unit: string, names: readonly string[]) => names.map((name) => ({ unit, name }));
+const names = [
+  ...(Object.keys(lexicons[0]!) as Currency[]).flatMap((currency) => named(currency, currencyNames(currency))),
+  ...named("%", ["%", ...percentages]),
+];
 /** A sign of several currencies, such as "$" or "kr", stands for the first of them. */
 const units = new Map(names.map(({ name, unit }) => [compact(name), unit] as const).reverse());
 
@@ -21,18 +25,13 @@ export function unitNamed(word: string): string | undefined {
 }
 
 /** The code, the signs and the words of a currency. */
-function namesOfCurrency(currency: Currency) {
-  const signs = (["symbol", "narrowSymbol"] as const).map((currencyDisplay) => {
-    const format = new Intl.NumberFormat("en-GB", { style: "currency", currency, currencyDisplay });
-    return format.formatToParts(1).find(({ type }) => type === "currency")!.value;
-  });
-  const words = lexicons.flatMap((lexicon) => lexicon[currency].split(" "));
-  return [currency, ...signs, ...words].map((name) => ({ name, unit: currency }));
-}
-
-function namesOfPercentages() {
-  const words = ["en-GB", ...Object.keys(languages)].flatMap((language) => namesOf("percent", language));
-  return ["%", ...words].map((name) => ({ name, unit: "%" }));
+function currencyNames(currency: Currency): string[] {
+  const signs = (["symbol", "narrowSymbol"] as const).flatMap((currencyDisplay) =>
+    new Intl.NumberFormat("en-GB", { style: "currency", currency, currencyDisplay })
+      .formatToParts(1)
+      .flatMap(({ type, value }) => (type === "currency" ? [value] : [])),
+  );
+  return [currency, ...signs, ...lexicons.flatMap((lexicon) => lexicon[currency].split(" "))];
 }
 
 function compact(name: string): string {

@@ -1,6 +1,6 @@
 import { lazyByKey } from "../../platform/lazy.ts";
 import { alternatives } from "./phrases.ts";
-import { isOne, termsIn, wordsIn } from "./words.ts";
+import { termsIn, wordsIn } from "./words.ts";
 
 /** A measure, with its units by their names in Intl. */
 const UNITS = {
@@ -25,9 +25,10 @@ export interface Quantity {
 }
 
 /** "An hour" is one, but for a rate. */
-const ARTICLE = new RegExp(`^(?:${alternatives(({ one }) => one)})$`);
+const ARTICLE = new RegExp(`^(?:${alternatives("articles")})$`);
 /** "For two years" is no age. */
-const SINCE = new RegExp(`^(?:${alternatives(({ since }) => since)})$`);
+const SINCE = new RegExp(`^(?:${alternatives("since")})$`);
+const ONE = new RegExp(`^(?:${alternatives("one")})$`);
 const NUMBER = /^\p{N}/u;
 /** The shortest name of a unit that begins its adjective, and the longest ending of one. */
 const MIN_NAME_LENGTH = 4;
@@ -43,9 +44,7 @@ export function isMeasure(name: string): name is Measure {
 /** The units of a text, each with its number, which may have one word after it: "3 kg", "two working days", "10-day". */
 export function quantitiesIn(text: string, language: string): Quantity[] {
   const words = wordsIn(text, language);
-  const numbers = words.map(({ text, terms }) =>
-    isOne(text, language) ? "1" : terms.find((term) => NUMBER.test(term)),
-  );
+  const numbers = words.map(({ text, terms }) => (ONE.test(text) ? "1" : terms.find((term) => NUMBER.test(term))));
   return words.flatMap(({ terms }, at) => {
     const term = terms.find((term) => unitOf(term, language) !== undefined);
     if (term === undefined) return [];
@@ -67,11 +66,10 @@ export function spansIn(text: string, language: string): Quantity[] {
 
 /** True if a text has a number of units of a measure, or one of them. */
 export function isMeasured(text: string, measure: Measure, language: string): boolean {
-  const isArticle = (word: string) => measure !== "age" && ARTICLE.test(word);
+  const isOne = (word: string) => measure !== "age" && ARTICLE.test(word);
   return quantitiesIn(text, language).some(
     ({ unit, count, before }) =>
-      UNITS[measure].includes(unit) &&
-      (count === undefined ? isArticle(before) : measure !== "age" || !SINCE.test(before)),
+      UNITS[measure].includes(unit) && (count === undefined ? isOne(before) : measure !== "age" || !SINCE.test(before)),
   );
 }
 

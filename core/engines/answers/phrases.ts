@@ -6,6 +6,8 @@ import { lazyByKey } from "../../platform/lazy.ts";
 /** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number, `?` an optional word. */
 export type Phrase = string;
 
+type FigureWords = Words["answers"]["figures"];
+
 const CLITIC = new RegExp(
   `(?<=\\p{L})'(?=(?:${clitics.map((clitic) => clitic.split("'")[1]).join("|")})(?!\\p{L}))`,
   "gu",
@@ -63,16 +65,17 @@ function source(phrase: Phrase): string {
     .replace(/ \(\?:\\S\+ \)\?$/, "(?: \\S+)?");
 }
 
-/** The words of a list in all languages as the alternatives of a pattern, such as `uhr|uur`. */
-export function alternatives(list: (figures: Words["answers"]["figures"]) => string): string {
-  return asAlternatives(Object.values(languages).flatMap(({ answers }) => list(answers.figures).split(" ")));
+/** The words of some lists in all languages as the alternatives of a pattern, such as `uhr|uur`. */
+export function alternatives(...lists: Exclude<keyof FigureWords, "currencies">[]): string {
+  const words = Object.values(languages).map(({ answers }) => lists.map((list) => answers.figures[list]));
+  return asAlternatives(words.flat().join(" ").split(" "));
 }
 
-/** Some words, with accents and without, as the alternatives of a pattern, the longest first. */
-export function asAlternatives(words: readonly string[]): string {
-  const spelt = [...new Set(words.flatMap((word) => [word.toLowerCase(), fold(word)]))].filter((word) => word !== "");
+/** Names with accents and without as the alternatives of a pattern, the longest first. */
+export function asAlternatives(names: readonly string[]): string {
+  const spelt = [...new Set(names.flatMap((name) => [name.toLowerCase(), fold(name)]))].filter((name) => name !== "");
   const longestFirst = spelt.sort((one, other) => other.length - one.length);
-  return longestFirst.map((word) => word.replace(/[.$*+?^()|]/g, "\\$&").replaceAll(" ", "\\s?")).join("|");
+  return longestFirst.map((name) => name.replace(/[.$]/g, "\\$&").replaceAll(" ", "\\s?")).join("|");
 }
 
 /** True if a text of a language negates something. */

@@ -15,9 +15,9 @@ const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}`;
 
 const forms = lazy(
   (): Record<Exclude<Shape, "count" | Measure>, RegExp> => ({
-    amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives(({ coins }) => coins)})\\b`, "u"),
-    clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives(({ ranges }) => ranges)})\\s?\\d{1,2}\\b`),
-    time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives(({ moments }) => moments)})\\b`),
+    amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives("coins")})\\b`, "u"),
+    clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`),
+    time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),

@@ -9,6 +9,7 @@ import { wordsOf } from "../../../schemas/languages.ts";
 import { fold, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
+import { alternatives } from "./phrases.ts";
 
 /** A word of a text. */
 export interface Word {
@@ -39,6 +40,7 @@ const LINKS = ["", "s", "n", "en", "es", "er", "e"];
 const MIN_PART_LENGTH = 4;
 const MAX_NUMBER = 1000;
 const MAX_NUMBER_WORDS = 7;
+const ONE = new RegExp(`^(?:${alternatives("one", "articles")}) ?`);
 const MAX_TERM_LENGTH = 40;
 
 const TOKEN = /\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
@@ -160,38 +162,27 @@ function keyOf(tokens: readonly string[], at: number, length: number): string {
   return fold(tokens.slice(at, at + length).join(" "));
 }
 
-/** True for the number one of a language, unless it is an article too. */
-export function isOne(word: string, language: string): boolean {
-  return word === numberWords(language).one;
-}
-
 interface NumberWords {
   values: ReadonlyMap<string, number>;
   /** The first words of the keys. */
   firsts: ReadonlySet<string>;
-  /** The number one, unless it is an article too. */
-  one: string | undefined;
 }
 
 /** Numbers from two to a thousand, and whole thousands, as a language writes them; without one, which is an article in most. */
 const numberWords = lazyByKey((language: string): NumberWords => {
   const write = NUMBERS[language];
-  const { connectors, figures } = wordsOf(language).answers;
-  const articles = figures.one.split(" ");
-  const one = write ? fold(write(1)) : "";
-  const ones = new RegExp(`^(?:${[one, ...articles].join("|")}) ?`);
+  const { connectors } = wordsOf(language).answers;
   const values = new Map<string, number>();
   const add = (value: number) => {
     const tokens = fold(write!(value)).match(TOKEN) ?? [];
     values.set(tokens.join(" "), value);
     values.set(tokens.filter((token) => !connectors.includes(token)).join(" "), value);
     // "A thousand" is one thousand.
-    if (value === 100 || value === MAX_NUMBER) values.set(tokens.join(" ").replace(ones, ""), value);
+    if (value === 100 || value === MAX_NUMBER) values.set(tokens.join(" ").replace(ONE, ""), value);
   };
   for (let value = 2; write && value <= MAX_NUMBER; value++) add(value);
   for (let thousands = 2; write && thousands <= 100; thousands++) add(thousands * MAX_NUMBER);
-  const firsts = new Set([...values.keys()].map((words) => words.split(" ")[0]!));
-  return { values, firsts, one: articles.includes(one) ? undefined : one };
+  return { values, firsts: new Set([...values.keys()].map((words) => words.split(" ")[0]!)) };
 });
 
 /** Stop words without accents, with and without apostrophes, as people write them. */
