@@ -187,6 +187,18 @@ t.test("a span of time is a rate or a number, and a row is the one whose whole l
   );
 });
 
+t.test("a known address carries no untrue sentence", async (t) => {
+  goes(t, [
+    "Ask Harald Brumm at hi@acme.example.",
+    "Dogs are allowed in the shop, write to hi@acme.example.",
+    "Insurance is included, see [the demo](https://acme.example/demo).",
+    "The Team plan costs $5, call +49 30 1234567.",
+  ]);
+  passes(t, ["For a refund, write to hi@acme.example.", "You can book at [the demo](https://acme.example/demo)."]);
+  const german = "Bei einer Reklamation schreiben Sie an hi@acme.example.";
+  t.match(filtered(german, 7, { language: "de" }), { text: german, kept: 1 });
+});
+
 t.test("a sentence is checked against the passages that it cites, or against all if it cites none", async (t) => {
   const [plans, hire] = [numberOf("Team plan"), numberOf("E-bike")];
   t.match(filtered(`The Team plan costs $9 [${plans}].`), { text: "The Team plan costs $9.", kept: 1 });

@@ -29,6 +29,8 @@ const NEW_NAME = 1000;
 /** Contact details are checked by themselves, and the name of a unit says nothing. */
 const CONTACT = /^(?:mail|phone|link) /;
 const NO_CLAIM = /^(?:mail|phone|link|unit) /;
+/** Languages where a capital is no sign of a name. */
+const CAPITAL_NOUNS = new Set(["de"]);
 /** A word with a capital after one without. */
 const NAME = /(?<=\p{Ll},? )\p{Lu}[\p{L}\p{M}]+/gu;
 
@@ -53,7 +55,9 @@ export class ClaimChecker {
     const text = withoutLinks(sentence);
     const contacts = [...figuresIn(text, language)].filter((figure) => CONTACT.test(figure));
     const claim = this.#claimOf(text, language);
-    const isEmpty = contacts.length > 0 || claim.words.every(({ isCommon }) => isCommon);
+    const isEmpty =
+      claim.words.every(({ isCommon }) => isCommon) ||
+      (contacts.length > 0 && !this.#isLie(plainText(sentence), language, sections));
     const isSmallTalk = isEmpty && claim.figures.length === 0;
     const reached = this.#reached(contacts, sections);
     const found = isSmallTalk ? [] : this.#supporting(claim, plainText(sentence), sections);
@@ -77,16 +81,33 @@ export class ClaimChecker {
     return allOf(claims.map((claim) => this.#supported(claim, sections)));
   }
 
-  /** The witness that contains all figures and most words of a claim. */
+  /** True if a clause of a text has a name that no public text has, or says what a witness denies. */
+  #isLie(text: string, language: string, sections: readonly Section[]): boolean {
+    return clauseTexts(text, language).some((clause) => {
+      const claim = this.#claimOf(clause, language);
+      const best = this.#best(claim, sections);
+      const isNamed = !CAPITAL_NOUNS.has(language) && claim.words.some(({ weight }) => weight === NEW_NAME);
+      return isNamed || (best !== undefined && this.#isRefuted(best, claim));
+    });
+  }
+
+  /** The witness that contains all figures and most words of a claim, unless the text denies it. */
   #supported(claim: Claim, sections: readonly Section[]): Witness | undefined {
+    const best = this.#best(claim, sections);
+    return best === undefined || this.#isRefuted(best, claim) ? undefined : best;
+  }
+
+  #isRefuted(best: Witness, claim: Claim): boolean {
+    return contradicts(best, claim) || isDenied(best, this.#witnessesOf(best.unit.section), claim);
+  }
+
+  #best(claim: Claim, sections: readonly Section[]): Witness | undefined {
     const bar = claim.figures.length > 0 ? MIN_SHARE.withFigure : MIN_SHARE.plain;
-    const best = sections
+    return sections
       .flatMap((section) => sharesOf(claim.words, this.#witnessesOf(section)))
       .filter(({ share }) => share >= bar)
       .sort((one, other) => other.share - one.share)
       .find(({ witness }) => bearsOut(witness, this.#witnessesOf(witness.unit.section), claim))?.witness;
-    const isRefuted = !best || contradicts(best, claim) || isDenied(best, this.#witnessesOf(best.unit.section), claim);
-    return isRefuted ? undefined : best;
   }
 
   #claimOf(text: string, language: string): Claim {
