@@ -39,6 +39,18 @@ t.test("a letter is the same as text and as HTML, and no value becomes markup or
   t.match(html, '<meta name="color-scheme" content="light dark">');
 });
 
+t.test("no visitor's value hides, turns round or forges another line of a letter", async (t) => {
+  const value = "Eve\u202e\u0000\u001b[31m\r\nE-Mail: boss@acme.example\r-- \u2028Öffnen:\nhttps://evil.example";
+  const { subject, text, html } = layOut({ ...letter, subject: `Neu: ${value}`, facts: [["Name", value]] });
+  t.equal(subject, "Neu: Eve[31m E-Mail: boss@acme.example -- Öffnen: https://evil.example");
+  const lines =
+    "Name: Eve[31m\n    E-Mail: boss@acme.example\n    -- \n    Öffnen:\n    https://evil.example\n\nÖffnen:\n";
+  t.ok(text.includes(lines), text);
+  t.notMatch(`${text}${html}`, /(?!\n)[\p{Cc}\u202e]/u);
+  const persian = "می\u200cخواهم";
+  t.match(layOut({ ...letter, facts: [["Name", persian]] }).text, persian, "a joiner with a meaning stays");
+});
+
 t.test("a letter of a language that is written from right to left is laid out so", async (t) => {
   const { html } = layOut({ ...letter, language: "ar" });
   t.match(html, '<html lang="ar" dir="rtl">');

@@ -1,3 +1,4 @@
+import { oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { directionOf } from "../../platform/language-tags.ts";
 import { escapeHtml } from "../../platform/words.ts";
 
@@ -21,15 +22,22 @@ export interface MailLayout {
 /** A named value; with an address it is a link. */
 export type Fact = [name: string, value: string, address?: string | undefined];
 
-/** Renders a mail as text and as HTML with one simple layout, which follows the reader's light or dark mode. */
+/**
+ * Renders a mail as text and as HTML with one simple layout, which follows the reader's light or dark mode. Invisible characters are
+ * removed: visitors' values could hide or turn round what follows them.
+ */
 export function layOut(letter: MailLayout): { subject: string; text: string; html: string } {
-  return { subject: oneLine(letter.subject), text: textOf(letter), html: htmlOf(letter) };
+  return {
+    subject: subjectOf(letter),
+    text: visibleCharacters(textOf(letter)),
+    html: visibleCharacters(htmlOf(letter)),
+  };
 }
 
 const MAX_SUBJECT = 250;
 
-function oneLine(subject: string): string {
-  return [...subject.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")].slice(0, MAX_SUBJECT).join("");
+function subjectOf({ subject }: MailLayout): string {
+  return [...oneLine(subject)].slice(0, MAX_SUBJECT).join("");
 }
 
 function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender, footer }: MailLayout): string {
@@ -41,11 +49,14 @@ function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender
   return `${parts.filter(Boolean).join("\n\n")}\n`;
 }
 
-/** A name that is a question gets no colon. An address that its text already shows is not repeated. */
+/**
+ * A name that is a question gets no colon. An address that its text already shows is not repeated. Further lines of a value are indented,
+ * so that none looks like another fact, a link of ours or the end of the mail.
+ */
 function factLine([name, value, address]: Fact): string {
   const label = /[\p{L}\p{N})]$/u.test(name) ? `${name}:` : name;
   const isPlain = address === undefined || address === value || address.startsWith("mailto:");
-  return `${label} ${value}${isPlain ? "" : `\n${address}`}`;
+  return `${label} ${value.replace(/\r\n|[\r\n\p{Zl}\p{Zp}]/gu, "\n    ")}${isPlain ? "" : `\n${address}`}`;
 }
 
 /** Inline styles, since many mail programs drop the others; programs with a dark mode use the classes. */
@@ -79,7 +90,7 @@ const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 }`;
 
 function htmlOf(letter: MailLayout): string {
-  const { language, subject, sender, title, code, paragraphs = [], footer } = letter;
+  const { language, sender, title, code, paragraphs = [], footer } = letter;
   const direction = directionOf(language);
   const parts = [
     `<p class="faint" dir="auto" style="${styles.sender}">${escaped(sender)}</p>`,
@@ -97,7 +108,7 @@ function htmlOf(letter: MailLayout): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>${escaped(oneLine(subject))}</title>
+<title>${escaped(subjectOf(letter))}</title>
 <style>${dark}</style>
 </head>
 <body class="page" style="${styles.page}">
