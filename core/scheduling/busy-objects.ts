@@ -38,7 +38,12 @@ interface Change {
 /** Everything is new: written to a new key, which then replaces the old one in one step. */
 export async function replaceObjects(runtime: Runtime, handle: string, change: Change): Promise<void> {
   const draft = keys.calendarDraft(handle, runtime.id(""));
-  await changeObjects(runtime, { ...change, key: draft });
+  try {
+    await changeObjects(runtime, { ...change, key: draft });
+  } catch (error) {
+    await runtime.redis.del(draft);
+    throw error;
+  }
   await runtime.redis.rename(draft, change.key);
 }
 
@@ -55,9 +60,9 @@ export async function changeObjects({ redis }: Runtime, { key, answer, reading }
   await write([readingField, JSON.stringify(reading)]);
 }
 
-/** Forgets a calendar that is too large; it is read as a whole next time. */
+/** Gives up on a calendar that is too large. Its last state stays, and it is read as a whole next time. */
 async function giveUp(redis: Redis, key: string): Promise<never> {
-  await redis.del(key);
+  await redis.hdel(key, readingField);
   throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
 }
 
