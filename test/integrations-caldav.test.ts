@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
+import { chunksOf } from "../core/platform/chunks.ts";
 import { pullCalendars } from "../core/scheduling/busy-calendars.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
@@ -550,4 +551,46 @@ t.test("a calendar of another origin hides none of the server's own", async (t) 
   const { calendars } = (await list("https://other.test/office/", "http://[", "/office/").expect(200)).body;
   t.match(calendars, [{ calendarId: dav.calendar, primary: true }]);
   t.match((await list("https://other.test/office/").expect(503)).body, { detail: /another origin/ });
+});
+
+t.test("an account whose server is slow delays neither the others of its handle nor a booking", async (t) => {
+  const { dav, read, taken, owner, service } = await startLies(t);
+  const slow = await startLyingDav();
+  t.teardown(() => slow.close());
+  for (const username of ["bob", "carol"]) {
+    const credentialId = await connect(owner, { url: slow.url, username, password: "secret" });
+    await owner
+      .post(`${owned}/selected-calendars`)
+      .send({ credentialId, busyCalendarIds: [slow.calendar] })
+      .expect(200);
+  }
+  slow.lie = ({ method }) => method === "REPORT";
+  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 60_000);
+  const slot = { start: "2026-10-12T12:00:00Z", end: "2026-10-12T13:00:00Z" };
+  const attendee = { name: "Ada", email: "ada@example.com" };
+  const book = () => service.visitor.post("/v2/public/scheduling/acme/talk/bookings").send({ attendee, slot });
+  t.equal((await book().expect(409)).body.code, "scheduling_slot_unavailable");
+  t.same(await taken(), [10, 12]);
+  await read();
+  dav.put("third", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
+  const reading = read();
+  await eventually(async () => (await taken()).includes(14), 2500);
+  slow.lie = () => false;
+  await reading;
+});
+
+t.test("a calendar that grows too large keeps its last time until it is read as a whole", async (t) => {
+  const { dav, read, taken, service, credentials } = await startLies(t);
+  const [key = ""] = await keyNames(service.runtime.redis, "calendar-objects:*");
+  const many = Array.from({ length: 39_999 }, (_, at) => [`gone-${at}`, '["1"]']);
+  for (const some of chunksOf(many, 1000)) await service.runtime.redis.hset(key, ...some.flat());
+  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  dav.put("third", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
+  await read();
+  t.match(await credentials(), [{ status: "DEGRADED", detail: /more than 40000 events/ }]);
+  t.same(await taken(), [10]);
+  await read();
+  t.match(await credentials(), [{ status: "OK" }]);
+  t.same(await taken(), [10, 12, 14]);
 });

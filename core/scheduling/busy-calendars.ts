@@ -30,6 +30,8 @@ const PERIOD_MS = 28 * day;
 /** Accounts of a handle that are read concurrently, and concurrent calendar reads of each: a reading may take some ten megabytes. */
 const MAX_CONCURRENT_ACCOUNTS = 2;
 const MAX_CONCURRENT_READS = 4;
+/** Real ms between two updates of the busy times while an account is slow to answer: less than a booking waits. */
+const UPDATE_INTERVAL_MS = 1000;
 /** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */
 const SELECTION_TIMEOUT_MS = 20_000;
 /** Most instances in one handle's busy times. */
@@ -121,15 +123,33 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   const selections = (await selectionsOf(runtime, handle)).filter(({ busyCalendarIds }) => busyCalendarIds.length > 0);
   if (selections.length === 0) return clearBusy(runtime, handle);
   const zone = await scheduleZone(runtime, handle);
-  const left = [...selections];
+  // The account that failed last time waits, so that it delays no other.
+  const left = [...selections].sort((one, other) => Number(isDegraded(one)) - Number(isDegraded(other)));
   const pullNext = async (): Promise<void> => {
     for (let selection = left.shift(); selection !== undefined; selection = left.shift())
       await pullAccount(runtime, { selection, zone });
   };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
+  const pulling = Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
+  while (!(await endsWithin(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle, { selections });
+  await updateBusy(runtime, handle, { selections, readAt });
+}
+
+const isDegraded = ({ account }: Selection): boolean => account.credential.status === "DEGRADED";
+
+async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
+  return Promise.race([work.then(() => true), sleep(ms, false, { ref: false })]);
+}
+
+/** Brings busy times to the stored objects of the selected calendars. Without `readAt` some are not read yet, and the times age on. */
+async function updateBusy(
+  runtime: Runtime,
+  handle: string,
+  { selections, readAt: at }: { selections: Selection[]; readAt?: number },
+): Promise<void> {
   const kept = selections.flatMap(({ account, busyCalendarIds }) =>
     busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
   );
+  const readAt = at ?? Number((await runtime.redis.hget(keys.busyState(handle), "at")) ?? 0);
   const source = await sourceOf(runtime, kept);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
   const taken: BusyInterval[] = [];
