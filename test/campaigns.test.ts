@@ -293,6 +293,20 @@ t.test("a captured lead gets the rule's mail once for ever, with its own words",
   t.match(await campaign.counts(), { waiting: 0, sent: 2, denied: 0 });
 });
 
+t.test("a name with a pasted tab or line break costs a lead no mail", async (t) => {
+  const campaign = await startCampaign(t);
+  await campaign.rule({ variableMappings: { name: "name" } });
+  await campaign.capture({
+    email: "ada@x.example",
+    name: "Ada\tLovelace\r\nBcc: eve@x.example\u2028",
+    message: "One\ntwo",
+  });
+  await eventually(() => campaign.mails.length === 1);
+  t.match(campaign.mails[0]?.headers, { subject: "Hello Ada Lovelace Bcc: eve@x.example", bcc: undefined });
+  const { leads } = (await campaign.sending.owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.match(leads, [{ name: "Ada Lovelace Bcc: eve@x.example", message: "One\ntwo" }]);
+});
+
 t.test("a delayed rule waits, and looks at everything again when its time has come", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

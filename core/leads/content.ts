@@ -48,7 +48,9 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
   const custom = Object.entries(content).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
     email: address,
-    ...Object.fromEntries(textNames.map((name) => [name, content[name]])),
+    ...Object.fromEntries(
+      textNames.map((name) => [name, name === "message" ? content[name] : onOneLine(content[name])]),
+    ),
     fields: customFields([
       ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
@@ -60,6 +62,11 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
     consent: content.consent ?? null,
     language: content.visitorLanguage,
   };
+}
+
+/** A pasted tab or line break becomes a space: subjects of mails contain these texts, and must be one line. */
+function onOneLine(text: string | undefined): string | undefined {
+  return text?.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
 }
 
 /** The native keys of a lead; other keys are custom fields. */
