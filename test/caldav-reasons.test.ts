@@ -35,6 +35,10 @@ const reasons: Record<string, [RequestListener, RegExp]> = {
   "a web site": [status(200, { "content-type": "text/html" }, "<html><p>Hello</html>"), /no calendar server/],
   "a server without WebDAV": [status(405), /no calendar server/],
   "a server that says nothing": [() => undefined, /Timeout/],
+  "words of the server": [
+    status(207, { "content-encoding": "gzip, call us" }),
+    /compressed, which was not asked for\.$/,
+  ],
 };
 
 t.test("a calendar server that can't be connected is reported with its reason", async (t) => {

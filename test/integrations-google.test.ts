@@ -10,6 +10,7 @@ import {
   startGoogle,
 } from "../fixtures/providers/google.ts";
 import { Refusal } from "../fixtures/providers/oauth.ts";
+import { keyNames } from "../fixtures/redis.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
@@ -314,6 +315,27 @@ t.test("an event that is none hides no other, and an account with it is not ill"
     t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
     google.remove(own, google.put(own, timed("2026-10-06", "15", "16")).id);
   }
+});
+
+t.test("a change of very many series is read in few calls, and an endless mark is not kept", async (t) => {
+  const { google, select, refresh, free, service } = await start(t, { workers: [] });
+  await select([own]).expect(200);
+  google.put(own, timed("2026-10-06", "09", "16"));
+  const series = (count: number, nextSyncToken: string) => {
+    const items = Array.from({ length: count }, (_, at) => ({ id: `any${at}`, recurringEventId: `series${at}` }));
+    google.oauth.trouble = [new Refusal(200, { items, nextSyncToken })];
+    google.oauth.calls = [];
+  };
+  series(300, "next");
+  await refresh();
+  t.ok(google.oauth.calls.length < 10, `${google.oauth.calls.length} calls`);
+  t.same(await free("2026-10-06"), full(16, 17));
+  series(0, "n".repeat(2 ** 20));
+  await refresh();
+  const [key = ""] = await keyNames(service.runtime.redis, "calendar-objects:*");
+  t.equal(JSON.parse((await service.runtime.redis.hget(key, "")) ?? "{}").mark, null);
+  await refresh();
+  t.same(await free("2026-10-06"), full(16, 17));
 });
 
 t.test("pages that lead in a circle end at once, and the calendar is read when they do not", async (t) => {

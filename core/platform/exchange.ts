@@ -106,7 +106,7 @@ class AnswerReader extends Writable {
     // Only an unencoded body is accepted: a compressed one could grow beyond every limit when it is decoded.
     const { "content-encoding": encoding = "identity" } = this.#headers;
     if (this.#limits.beyond === "fail" && encoding.toLowerCase() !== "identity")
-      throw new AnswerRefused("encoding", `The answer is compressed (${encoding}), which was not asked for.`);
+      throw new AnswerRefused("encoding", "The answer is compressed, which was not asked for.");
     const sink = this.#limits.into ? this.#limits.into(statusCode) : this.#sink;
     if (sink === undefined) throw ENOUGH;
     this.#sink = sink;

@@ -34,6 +34,8 @@ const MAX_CONCURRENT_READS = 4;
 const UPDATE_INTERVAL_MS = 1000;
 /** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */
 const SELECTION_TIMEOUT_MS = 20_000;
+/** Longest mark of a provider in characters; without one, a calendar is read as a whole each time. */
+const MAX_MARK_LENGTH = 262_144;
 /** Most instances in one handle's busy times. */
 const MAX_INSTANCES = 100_000;
 
@@ -238,7 +240,8 @@ async function readCalendar(
   const answer = await calendars.busy(runtime, account, { calendarId, ...window, ...known });
   const isChanged = answer.isWhole || answer.changed.length + answer.removed.length > 0;
   const state = !isChanged && last.state ? last.state : runtime.id("");
-  const reading: Reading = { ...window, mark: answer.mark, state };
+  const mark = answer.mark !== null && answer.mark.length > MAX_MARK_LENGTH ? null : answer.mark;
+  const reading: Reading = { ...window, mark, state };
   if (answer.isWhole) await replaceObjects(runtime, account.handle, { key, answer, reading });
   else await changeObjects(runtime, { key, answer, reading });
 }

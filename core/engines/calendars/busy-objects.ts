@@ -23,6 +23,8 @@ export interface ListedEvent {
   taken: BusyInterval | undefined;
 }
 
+/** Changed series that are read one by one; with more, all events are read in fewer calls. */
+const MAX_CHANGED_SERIES = 100;
 /** Longest id and uid of an event, in characters. */
 const MAX_ID_LENGTH = 2048;
 
@@ -63,14 +65,14 @@ interface MarkedCalendar {
 /** The busy time of a calendar: its changes, or everything if they can't be told. */
 export async function readMarked(calendar: MarkedCalendar, question: BusyQuestion): Promise<BusyAnswer> {
   const changes = question.known && (await calendar.changesSince(question.known));
-  if (changes === undefined || changes.isUnclear) {
+  const idsOf = (kind: ListedEvent["kind"]): Set<string> =>
+    new Set((changes?.events ?? []).filter((event) => event.kind === kind).map(({ objectId }) => objectId));
+  const [series, removed] = [idsOf("series"), idsOf("removed")];
+  if (changes === undefined || changes.isUnclear || series.size > MAX_CHANGED_SERIES) {
     // The mark comes first: a change during the reading is then read twice and not missed.
     const mark = changes ? changes.mark : await calendar.newMark();
     return { mark, isWhole: true, changed: busyObjects(await calendar.instances(), question), removed: [] };
   }
-  const idsOf = (kind: ListedEvent["kind"]): string[] =>
-    changes.events.filter((event) => event.kind === kind).map(({ objectId }) => objectId);
-  const [series, removed] = [new Set(idsOf("series")), new Set(idsOf("removed"))];
   // An event may have been removed after the page that names its change.
   const isThere = ({ kind, objectId }: ListedEvent): boolean =>
     kind === "single" && !series.has(objectId) && !removed.has(objectId);
