@@ -199,6 +199,24 @@ t.test("a known address carries no untrue sentence", async (t) => {
   t.match(filtered(german, 7, { language: "de" }), { text: german, kept: 1 });
 });
 
+t.test("a heading has no figure, address, link or name that the text lacks, and denies nothing", async (t) => {
+  goes(t, [
+    "# Visit https://evil.example now",
+    "## [here](https://evil.example/a)",
+    "# Call 0900 123456",
+    "### The Team plan costs $1",
+    "> # Dogs are allowed in the shop",
+    "- # Our boss Harald Brumm",
+  ]);
+  passes(t, ["# Overview", "## How to get started", "### [The demo](https://acme.example/demo)", "# 3 days: £66"]);
+});
+
+t.test("words that are spelled out are no small talk, and punctuation is no answer", async (t) => {
+  goes(t, ["T h e  p l a n  i s  f r e e", "N-e-v-e-r s-p-e-a-k", "e v i l . e x a m p l e", "Д о м у т у т"]);
+  t.match(filtered("Hello X Y Z."), { text: "Hello X Y Z.", kept: 1 });
+  for (const text of [".", "...", "---", "“”"]) t.match(filtered(text), { text: "", kept: 0, dropped: 0 }, text);
+});
+
 t.test("a sentence is checked against the passages that it cites, or against all if it cites none", async (t) => {
   const [plans, hire] = [numberOf("Team plan"), numberOf("E-bike")];
   t.match(filtered(`The Team plan costs $9 [${plans}].`), { text: "The Team plan costs $9.", kept: 1 });

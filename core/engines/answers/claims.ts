@@ -29,6 +29,9 @@ const NEW_NAME = 1000;
 /** Contact details are checked by themselves, and the name of a unit says nothing. */
 const CONTACT = /^(?:mail|phone|link) /;
 const NO_CLAIM = /^(?:mail|phone|link|unit) /;
+/** Five letters that stand alone in a row: words that nobody can look up. */
+const SPELLED =
+  /(?<!\p{L})[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}](?:[\s\-._/*·]+[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}]){4,}(?!\p{L})/u;
 /** Languages where a capital is no sign of a name. */
 const CAPITAL_NOUNS = new Set(["de"]);
 /** A word with a capital after one without. */
@@ -50,14 +53,19 @@ export class ClaimChecker {
     this.#known = new Set(known);
   }
 
-  /** The units that support a sentence of a language, none for small talk; undefined if the sections don't support it. */
-  check(sentence: string, language: string, sections: readonly Section[]): Unit[] | undefined {
+  /** The units that support a sentence or heading of a language, none for small talk; undefined if the sections don't support it. */
+  check(
+    sentence: string,
+    { language, isHeading }: { language: string; isHeading: boolean },
+    sections: readonly Section[],
+  ): Unit[] | undefined {
     const text = withoutLinks(sentence);
+    if (SPELLED.test(text)) return undefined;
     const contacts = [...figuresIn(text, language)].filter((figure) => CONTACT.test(figure));
     const claim = this.#claimOf(text, language);
     const isEmpty =
       claim.words.every(({ isCommon }) => isCommon) ||
-      (contacts.length > 0 && !this.#isLie(plainText(sentence), language, sections));
+      ((contacts.length > 0 || isHeading) && !this.#isLie(plainText(sentence), language, sections));
     const isSmallTalk = isEmpty && claim.figures.length === 0;
     const reached = this.#reached(contacts, sections);
     const found = isSmallTalk ? [] : this.#supporting(claim, plainText(sentence), sections);

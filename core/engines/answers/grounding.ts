@@ -42,6 +42,7 @@ const MAX_LINK_LENGTH = 500;
 const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const FENCE = /^[ \t]*(?:`{3}|~{3})/;
 const TABLE_RULE = /^[\s|:-]+$/;
+const ONLY_PUNCTUATION = /^[\p{P}\s]*$/u;
 const REFERENCE = /^[ \t]*\[[^\]]*\]:/;
 const HIDDEN_ELEMENT = /<(script|style)\b[\s\S]*?<\/\1\s*>/gi;
 const COMMENT = /<!--[\s\S]*?-->/g;
@@ -105,7 +106,8 @@ class Filter implements Grounding {
     const marks = this.#isLineStart ? LINE_MARKS.exec(`${body} `)![0] : "";
     if (marks !== "") this.#marks = body.length < marks.length ? `${body} ` : marks;
     const plain = body.slice(marks.length);
-    const words = FENCE.test(body) || REFERENCE.test(body) ? "" : harmless(plain.replace(CITATION, ""));
+    const text = FENCE.test(body) || REFERENCE.test(body) ? "" : harmless(plain.replace(CITATION, ""));
+    const words = ONLY_PUNCTUATION.test(text) ? "" : text;
     const isShown =
       words !== "" && body.length < MAX_SENTENCE_LENGTH && this.#holds(words, plain, this.#marks.includes("#"));
     if (isShown && !TABLE_RULE.test(words)) this.kept++;
@@ -129,10 +131,10 @@ class Filter implements Grounding {
     const { never, language } = this.#options;
     const lower = words.toLowerCase();
     if (never.some((word) => lower.includes(word.toLowerCase())) || hasOtherLink(words)) return false;
-    if (isHeading || TABLE_RULE.test(words)) return true;
+    if (TABLE_RULE.test(words)) return true;
     const cited = citedIn(plain).flatMap((number) => this.#passages[number - 1]?.section ?? []);
     const sections = cited.length > 0 ? cited : this.#passages.map(({ section }) => section);
-    const units = this.#checker.check(words, language, [...new Set(sections)]);
+    const units = this.#checker.check(words, { language, isHeading }, [...new Set(sections)]);
     this.used.push(...(units ?? []).filter((unit) => !this.used.includes(unit)));
     return units !== undefined;
   }
