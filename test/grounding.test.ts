@@ -217,6 +217,18 @@ t.test("words that are spelled out are no small talk, and punctuation is no answ
   for (const text of [".", "...", "---", "“”"]) t.match(filtered(text), { text: "", kept: 0, dropped: 0 }, text);
 });
 
+t.test("'free' is a price, also in a sentence of everyday words", async (t) => {
+  goes(t, ["It is free.", "The plan is free."]);
+  const parking = openLibrary([documentSource("## Parking\n\nParking is free for guests.", { title: "Stay" })]);
+  passes(t, ["It is free.", "Yes, free.", "Parking is free."], parking);
+  passes(t, ["Feel free to write to hi@acme.example."]);
+});
+
+t.test("an answer that begins with a table keeps its lines", async (t) => {
+  const table = "| Plan | Price |\n|---|---|\n| Team | $9 |";
+  t.match(filtered(table), { text: table, kept: 2 });
+});
+
 t.test("a sentence is checked against the passages that it cites, or against all if it cites none", async (t) => {
   const [plans, hire] = [numberOf("Team plan"), numberOf("E-bike")];
   t.match(filtered(`The Team plan costs $9 [${plans}].`), { text: "The Team plan costs $9.", kept: 1 });

@@ -64,7 +64,7 @@ export class ClaimChecker {
     const contacts = [...figuresIn(text, language)].filter((figure) => CONTACT.test(figure));
     const claim = this.#claimOf(text, language);
     const isEmpty =
-      claim.words.every(({ isCommon }) => isCommon) ||
+      (claim.words.every(({ isCommon }) => isCommon) && !claim.isFree) ||
       ((contacts.length > 0 || isHeading) && !this.#isLie(plainText(sentence), language, sections));
     const isSmallTalk = isEmpty && claim.figures.length === 0;
     const reached = this.#reached(contacts, sections);

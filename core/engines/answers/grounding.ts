@@ -75,6 +75,7 @@ class Filter implements Grounding {
   /** List or heading marks of the line, until a sentence of it passes. */
   #marks = "";
   #isLineStart = true;
+  #hasWritten = false;
   /** Line breaks since the last sentence that passed; written before the next one. */
   #breaks = 0;
 
@@ -117,9 +118,10 @@ class Filter implements Grounding {
 
   #write(words: string, { space, isEmpty }: { space: string; isEmpty: boolean }): string {
     const ends = space.split("\n").length - 1;
-    const before = this.kept > 1 ? "\n".repeat(Math.min(2, this.#breaks)) : "";
+    const before = this.#hasWritten ? "\n".repeat(Math.min(2, this.#breaks)) : "";
     const passed = words === "" ? "" : before + this.#marks + words + (ends > 0 ? "" : space);
     if (words !== "") this.#marks = "";
+    if (words !== "") this.#hasWritten = true;
     if (words !== "") this.#breaks = ends;
     else this.#breaks = isEmpty ? this.#breaks + ends : Math.max(this.#breaks, ends);
     this.#isLineStart = ends > 0 || (isEmpty && this.#isLineStart);
