@@ -493,6 +493,21 @@ t.test("an incomplete listing and a page instead of one remove no event", async 
   t.match(await credentials(), [{ status: "OK" }]);
 });
 
+t.test("a sync token at which the server fails costs one look at all etags", async (t) => {
+  const { dav, read, taken, credentials } = await startLies(t);
+  for (const code of [400, 403, 409, 412, 500, 501]) {
+    dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+    dav.lie = ({ body }, response) => body.includes("sync-collection") && !!response.writeHead(code).end();
+    await read();
+    t.same(await taken(), [10, 12], String(code));
+    t.match(await credentials(), [{ status: "OK" }]);
+    dav.lie = () => false;
+    dav.objects.delete("/office/other.ics");
+    await read();
+    t.same(await taken(), [10], String(code));
+  }
+});
+
 t.test("an endless sync token is not stored", async (t) => {
   const { dav, read, taken, credentials } = await startLies(t);
   dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");

@@ -7,6 +7,7 @@ import {
   type StoredGraphEvent,
   startMicrosoft,
 } from "../fixtures/providers/microsoft.ts";
+import { Refusal } from "../fixtures/providers/oauth.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -128,6 +129,22 @@ t.test("an event that one round names as changed and as deleted is deleted", asy
   microsoft.calendars[0]?.changes.push(`-${event.id}`);
   await refresh();
   t.same(await free("2026-10-06"), full(9, 17));
+});
+
+t.test("a delta link that leads nowhere is dropped, and an event that is none hides no other", async (t) => {
+  const { microsoft, put, select, refresh, free, owner } = await start(t, { workers: [] });
+  await select([own]).expect(200);
+  const good = { ...put(timed("2026-10-06", "09", "16")), type: "singleInstance", showAs: "busy" };
+  for (const bad of [null, { ...good, id: 5 }, { ...good, id: "bad", start: {} }]) {
+    for (const link of ["/v1.0/me/nothing/delta?$deltatoken=1", "https://other.test/v1.0/me/nothing"]) {
+      microsoft.oauth.trouble = [new Refusal(200, { value: [bad, good], "@odata.deltaLink": link })];
+      await refresh();
+      t.same(await free("2026-10-06"), full(16, 17), JSON.stringify(bad));
+      await refresh();
+      t.same(await free("2026-10-06"), full(16, 17), "read again");
+      t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }], link);
+    }
+  }
 });
 
 t.test("a lost delta token means that all is read again", async (t) => {

@@ -138,9 +138,9 @@ async function changesSince(reading: Reading, mark: Mark): Promise<Changes | und
   throw new CalendarServerError("limit", "It tells of changes without an end.");
 }
 
-/** Refused, but not for the credentials: the token is too old, or the report is no longer supported. */
+/** Refused, but not for the credentials: the token is too old, which some servers call an error of theirs, or the report is unsupported. */
 function isTokenInvalid({ status }: { status: number }): boolean {
-  return status !== 401 && status >= 400 && status < 500;
+  return status !== 401 && status >= 400 && status <= 501;
 }
 
 /** Compares the etags in the window with the known ones; without known ones everything is new. */

@@ -186,9 +186,12 @@ function instantOf({ dateTime }: { dateTime: string }): number {
 
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 
-/** A dropped delta link: the error codes differ between mailboxes. */
+/** A dropped delta link, or one that leads nowhere: the error codes differ between mailboxes. */
 function isLost({ status, body }: OutboundAnswer): boolean {
-  return status === 410 || (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")));
+  return (
+    [400, 404, 410].includes(status) ||
+    (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")))
+  );
 }
 
 function listed(env: Env, event: GraphEvent, zone: string): ListedEvent {
