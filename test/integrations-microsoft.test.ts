@@ -134,7 +134,7 @@ t.test("an event that one round names as changed and as deleted is deleted", asy
 t.test("a delta link that leads nowhere is dropped, and an event that is none hides no other", async (t) => {
   const { microsoft, put, select, refresh, free, owner } = await start(t, { workers: [] });
   await select([own]).expect(200);
-  const good = { ...put(timed("2026-10-06", "09", "16")), type: "singleInstance", showAs: "busy" };
+  const good = { ...put(timed("2026-10-06", "09:00", "16:00")), type: "singleInstance", showAs: "busy" };
   for (const bad of [null, { ...good, id: 5 }, { ...good, id: "bad", start: {} }]) {
     for (const link of ["/v1.0/me/nothing/delta?$deltatoken=1", "https://other.test/v1.0/me/nothing"]) {
       microsoft.oauth.trouble = [new Refusal(200, { value: [bad, good], "@odata.deltaLink": link })];
