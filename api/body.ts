@@ -14,6 +14,8 @@ const types = {
   urlencoded: ["application/x-www-form-urlencoded"],
   multipart: ["multipart/form-data"],
 };
+const FORM_EXPECTED =
+  "The content type of the request body is not supported; send application/x-www-form-urlencoded or application/json.";
 /** Deepest nesting of a body, and most values in it, both far above any schema's: code walks a body recursively, and each value can be a fault. */
 const MAX_DEPTH = 64;
 const MAX_VALUES = 50_000;
@@ -26,7 +28,7 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
   if (row.accepts === "raw") return { body: bytes(ctx, limit), headers: ctx.headers };
   if (!isAccepted(ctx, row)) {
     if (await inTime(ctx, isEmpty(ctx))) return {};
-    throw new Fail("unsupported_media_type");
+    throw new Fail("unsupported_media_type", row.accepts === "form" ? { detail: FORM_EXPECTED } : {});
   }
   await inTime(
     ctx,

@@ -93,12 +93,28 @@ const EXPECTED: Record<string, string> = {
   uri: "must be a URI, such as https://example.com/",
 };
 
+/** What a value must be, by keyword, in our words. */
+const LIMITED: Record<string, (params: ErrorObject["params"]) => string | undefined> = {
+  type: ({ type }) => `must be ${[type].flat().map(withArticle).join(" or ")}`,
+  pattern: ({ pattern }) => (pattern === "\\S" ? "must not be blank" : undefined),
+  enum: ({ allowedValues }) => `must be ${allowedValues.length > 1 ? "one of " : ""}${allowedValues.join(", ")}`,
+  minLength: ({ limit }) => (limit === 1 ? "must not be empty" : `must have at least ${limit} characters`),
+  maxLength: ({ limit }) => `must have at most ${limit} characters`,
+  minItems: ({ limit }) => (limit === 1 ? "must not be empty" : `must have at least ${limit} items`),
+  maxItems: ({ limit }) => (limit === 1 ? "must have at most 1 item" : `must have at most ${limit} items`),
+};
+
+function withArticle(type: string): string {
+  if (type === "null") return type;
+  return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`;
+}
+
 /** The fault of one input, as the end of a sentence that its path begins. */
 function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string {
   const { keyword, params, message = "is not valid", instancePath } = error;
   if (keyword === "required") return "is required";
   if (keyword === "additionalProperties") return "is not a known field";
-  const expected = keyword === "format" ? EXPECTED[params.format as string] : undefined;
+  const expected = keyword === "format" ? EXPECTED[params.format as string] : LIMITED[keyword]?.(params);
   const isTime = keyword === "format" && String(params.format).startsWith("instant");
   const isSpaced = isTime && /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
   return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : (expected ?? message);

@@ -241,7 +241,8 @@ t.test("bad bodies get a code and change nothing", async (t) => {
 });
 
 t.test("a fault is the end of a sentence that its path begins", async (t) => {
-  const owner = await (await startService(t)).handle("acme");
+  const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
+  const owner = await service.handle("acme");
   const faults = async (path: string, body: object) =>
     (await owner.post(`/v2/handles/acme/${path}`).send(body).expect(400)).body.errors;
   t.same(await faults("pages", { pageSlug: "a", language: "??", colour: "red" }), [
@@ -255,6 +256,14 @@ t.test("a fault is the end of a sentence that its path begins", async (t) => {
   t.match(await faults("email/suppressions", { email: "ada" }), [
     { path: "/email", message: "must be an email address" },
   ]);
+  t.same(await faults("pages", { pageSlug: "a", title: "a".repeat(1001), status: "GONE", content: 1 }), [
+    { path: "/title", message: "must have at most 200 characters" },
+    { path: "/status", message: "must be one of DRAFT, PUBLISHED" },
+    { path: "/content", message: "must be a string" },
+  ]);
+  t.same(await faults("knowledge/query", { query: " " }), [{ path: "/query", message: "must not be blank" }]);
+  const form = service.visitor.post("/v2/public/handles/acme/leads").set("Content-Type", "text/plain").send("email=a");
+  t.match((await form.expect(415)).body, { detail: /send application\/x-www-form-urlencoded/ });
 });
 
 t.test("a specific code is found behind any number of other faults", async (t) => {
