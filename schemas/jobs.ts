@@ -66,7 +66,8 @@ export const jobs = {
     15,
     2000,
   ),
-  "scheduling.pull": row("scheduling", s.object({ handle: s.string() }), 10, 2000),
+  // About a minute in all: the next pull is due five minutes after this one.
+  "scheduling.pull": row("scheduling", s.object({ handle: s.string() }), 6, 2000),
   "payments.refund": row("scheduling", s.object({ handle: s.string(), bookingUid: s.id }), 15, 2000),
   "payments.purchase-mail": row("scheduling", s.object({ handle: s.string(), sessionId: s.string() }), 12, 2000),
   // `buyer` is the digest of an address that somebody named.

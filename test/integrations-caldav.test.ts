@@ -145,6 +145,22 @@ t.test("calendars are pulled on a rhythm by a worker", { skip }, async (t) => {
   t.pass("the new event takes its slot");
 });
 
+t.test("a pull that fails for good is followed by the next one", { skip }, async (t) => {
+  const { service, owner, server } = await start(t);
+  const { redis, queues } = service.runtime;
+  const busyCalendarIds = [await server.calendar("office")];
+  const credentialId = await connect(owner, server);
+  await owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds }).expect(200);
+  for (const job of await queues.queue("scheduling").getDelayed()) await job.remove();
+  await redis.set(keys.busyState("acme"), "no hash");
+  await t.rejects(pullCalendars(service.runtime, { handle: "acme" }), /WRONGTYPE/);
+  const waiting = await queues.queue("scheduling").getDelayed();
+  t.match(
+    waiting.map(({ name, data }) => ({ name, data })),
+    [{ name: "scheduling.pull", data: { handle: "acme" } }],
+  );
+});
+
 t.test("a server that is away leaves its last word, degrades the account and says so once", { skip }, async (t) => {
   const { service, owner, server } = await start(t);
   const receiver = await startReceiver(t);

@@ -65,15 +65,23 @@ export async function readSelected({ busySource }: Runtime, handle: string): Pro
   await Promise.race([busySource.readAgain(handle), sleep(SELECTION_TIMEOUT_MS, undefined, { ref: false })]);
 }
 
-/** Reads the selected calendars of a handle, retries failed writes and schedules the next pull; during a pause it only schedules. */
+/**
+ * Reads the selected calendars of a handle, retries failed writes and schedules the next pull, whatever failed: nothing else would read them
+ * before the next booking. During a pause it only schedules.
+ */
 async function pullNow(runtime: Runtime, handle: string): Promise<void> {
   const until = await pausedUntil(runtime, handle);
-  if (until === 0) {
-    await pull(runtime, handle);
-    await endPause(runtime, handle);
-    await resyncAll(runtime, handle, turnAt(handle, Date.now()));
+  try {
+    if (until === 0) await pullAndResync(runtime, handle);
+  } finally {
+    await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
   }
-  await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
+}
+
+async function pullAndResync(runtime: Runtime, handle: string): Promise<void> {
+  await pull(runtime, handle);
+  await endPause(runtime, handle);
+  await resyncAll(runtime, handle, turnAt(handle, Date.now()));
 }
 
 /** Pulls the selected calendars of an imported handle, which schedules all further pulls. */
