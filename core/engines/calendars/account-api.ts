@@ -92,7 +92,7 @@ export class AccountApi {
       if (!next) return { items, last: page };
       path = next;
     }
-    throw new Error("The calendar's pages have no end.");
+    throw new Error("The calendar has too many events, or its pages have no end.");
   }
 
   /**

@@ -1,7 +1,8 @@
 -- Prelude of the email scripts. A delivery is one recipient of a message, numbered n from 0; queues and leases name it "id:n". The hash of
 -- a message has the fields json, content, purpose, rank, status, statuses (of its deliveries, comma-separated), idempotent (digest of its
 -- idempotency key) and, for each delivery, about:n (members of its events), digest:n, attempt:n, token:n. Keys of those scripts:
--- messages, timelines, events (lists) and queues, all prefixes, and stamp. happened(id, n, event) and become(id, n, status) write and return nothing. Returns nothing by itself.
+-- messages, timelines, events (lists) and queues, all prefixes, and stamp. happened(id, n, event) and become(id, n, status) write and
+-- return nothing. Returns nothing by itself.
 local retention_s = 7776000 -- seconds for which a message and its events are stored after the last event
 
 local unfinished = { QUEUED = 1, DEFERRED = 2, SENDING = 3 }
