@@ -141,8 +141,8 @@ ${hiddenInputs({ ...request, proof })}
 ${pairingButtons(pairing)}
 </form>
 <p class="note">${words.note}</p>`;
-  const leadsTo = [target.protocol.startsWith("http") ? target.origin : target.protocol];
-  return cardView({ language, title: words.title, body, leadsTo });
+  // Chromium applies `form-action` to each redirect, and the client's callback may redirect to another origin.
+  return cardView({ language, title: words.title, body, leadsTo: [target.protocol] });
 }
 
 /** A failure as an OAuth error (RFC 6749, section 5.2). */

@@ -9,7 +9,7 @@ interface Card {
   /** What is below the title. */
   body: Part;
   status?: number;
-  /** Further origins that the page's form may redirect to. */
+  /** Further origins or schemes that the page's form may redirect to. */
   leadsTo?: string[];
   /** The page's own script in /assets. */
   script?: string | undefined;
@@ -51,7 +51,6 @@ function headersOf({ leadsTo = [], script, isFramed }: Pick<Card, "leadsTo" | "s
     "X-Frame-Options": isFramed ? "SAMEORIGIN" : "DENY",
     // With no-referrer, forms would send the origin "null".
     "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
   };
 }
 

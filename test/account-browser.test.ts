@@ -123,6 +123,22 @@ async function run(t: Test): Promise<void> {
     t.same(await problems(page), []);
   });
 
+  await t.test("an app connects in a popup, and its callback may lead on to another site of its own", async (t) => {
+    const { service } = await startWithBuiltin(t);
+    const app = await startApp(t, service);
+    const page = await openPage(t, browser, app.url);
+    const session = { name: "session", value: await service.token("user_acme"), url: `${service.url}/oauth` };
+    await page.context().addCookies([session]);
+    const opened = page.waitForEvent("popup");
+    await page.getByRole("button", { name: "Connect" }).click();
+    const popup = await opened;
+    await popup.getByRole("button", { name: "Allow" }).click();
+    await popup.getByText("Connected").waitFor();
+    t.equal(new URL(popup.url()).hostname, "localhost");
+    t.equal(await page.evaluate("popup.closed"), false, "the app still knows its popup");
+    t.equal(await popup.evaluate("opener !== null"), true, "and the popup its app");
+  });
+
   await t.test("an expired session asks to sign in again", async (t) => {
     const { service, login } = await startWithLogin(t);
     login.token = "not.a.token";
@@ -167,6 +183,35 @@ async function startWithBuiltin(t: Test): Promise<{ service: Service; inbox: Inb
   const service = await startService(t, { port, env, workers: ["email"] });
   await service.handle("acme");
   return { service, inbox };
+}
+
+/** An MCP client on the web: its callback redirects to another origin. */
+async function startApp(t: Test, service: Service): Promise<{ url: string }> {
+  let authorize = "";
+  const server = createServer((request, response) => {
+    const { port } = server.address() as AddressInfo;
+    if (request.url?.startsWith("/callback"))
+      return response.writeHead(302, { location: `http://localhost:${port}/connected` }).end();
+    const script = `<button onclick="popup = open('${authorize}', 'connect', 'width=500')">Connect</button>`;
+    return response.setHeader("content-type", "text/html").end(request.url === "/" ? script : "Connected");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const redirect_uri = `${url}/callback`;
+  const { body } = await service.visitor
+    .post("/oauth/register")
+    .send({ redirect_uris: [redirect_uri] })
+    .expect(201);
+  const request = {
+    ...{ client_id: body.client_id, redirect_uri, response_type: "code", resource: `${service.url}/mcp/acme/mcp` },
+    ...{ code_challenge: "x".repeat(43), code_challenge_method: "S256" },
+  };
+  authorize = `${service.url}/oauth/authorize?${new URLSearchParams(request)}`;
+  return { url };
 }
 
 async function startPairing(
