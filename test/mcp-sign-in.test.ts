@@ -450,7 +450,7 @@ t.test("the consent is that of one browser for one request, and its code works o
   const code = await allowed();
   const answers = await Promise.all([redeem({ code }), redeem({ code })]);
   t.same(answers.map(({ status }) => status).sort(), [200, 400]);
-  const issued = answers.find(({ status }) => status === 200);
+  const issued = await redeem({ code: await allowed() });
   t.match(issued, { cache: "no-store", body: { token_type: "Bearer", scope: "agent.pages.read" } });
   const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
   const tools = await service.visitor
@@ -462,6 +462,33 @@ t.test("the consent is that of one browser for one request, and its code works o
   await service.handle("other", { owner: "user_acme" });
   const elsewhere = service.visitor.post("/mcp/other/mcp").set("Authorization", `Bearer ${issued?.body.access_token}`);
   t.match((await elsewhere.send(list).expect(401)).body, { code: "invalid_token" }, "a token is good for one handle");
+});
+
+t.test("a code that is redeemed again ends the session that it has started", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  const token = async (form: Record<string, string>) => {
+    const body = new URLSearchParams({ client_id, ...form });
+    const answer = await fetch(`${service.url}/oauth/token`, { method: "POST", body });
+    return { status: answer.status, body: (await answer.json()) as Record<string, string> };
+  };
+  await browser.open(address(service, { client_id }));
+  const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+  const form = { grant_type: "authorization_code", code: back.searchParams.get("code") ?? "", code_verifier: verifier };
+  // A client of OAuth 2.1 sends no redirect address here.
+  const { status, body: issued } = await token({ ...form, resource: "" });
+  t.equal(status, 200);
+  const works = async () => {
+    const asked = service.visitor.post(endpoint).set("Accept", "application/json, text/event-stream");
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    return (await asked.set("Authorization", `Bearer ${issued.access_token}`).send(list)).status;
+  };
+  t.equal(await works(), 200);
+  t.match(await token(form), { status: 400, body: { error: "invalid_grant" } });
+  t.equal(await works(), 401);
+  const refresh = { grant_type: "refresh_token", refresh_token: issued.refresh_token ?? "" };
+  t.match(await token(refresh), { status: 400, body: { error: "invalid_grant" } });
 });
 
 t.test("a faulty request goes back to its client with the fault", async (t) => {
@@ -476,6 +503,7 @@ t.test("a faulty request goes back to its client with the fault", async (t) => {
     ["invalid_request", { code_challenge: "short" }],
     ["invalid_target", { resource: "https://other.example/mcp/acme/mcp" }],
     ["invalid_target", { resource: `${service.url}/v2/handles/acme` }],
+    ["invalid_scope", { scope: "agent.pages.write agent" }],
   ] as [string, Record<string, string>][]) {
     const page = await browser.open(address(service, { client_id, ...changed }));
     const back = new URL(page.headers.get("location") ?? "http://none");

@@ -5,13 +5,10 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
-import type { CodeGrant } from "./client-tokens.ts";
+import { CODE_SECONDS, type CodeGrant } from "./client-tokens.ts";
 import { clientAt, isDocumentId, mustBeBuiltIn } from "./clients.ts";
 import { hasRole, roleOf } from "./handles.ts";
 import { displayNameOf } from "./settings.ts";
-
-/** Lifetime of a code in seconds. */
-const CODE_SECONDS = 60;
 
 type Page = Infer<typeof authorizationPage>;
 type Fields = Omit<Page, "cookie">;
@@ -129,6 +126,8 @@ function faultOf(env: Env, request: Fields): { error: string; error_description:
     return { error: "invalid_request", error_description: "PKCE with S256 is required." };
   if (handleOf(env, resource) === undefined)
     return { error: "invalid_target", error_description: "Name the MCP endpoint as the resource." };
+  if (scopesOf(request).length === 0)
+    return { error: "invalid_scope", error_description: `The scopes are ${allScopes.join(", ")}.` };
   return undefined;
 }
 
@@ -138,10 +137,9 @@ function handleOf(env: Env, resource = ""): string | undefined {
   return handle && resource === toolsResource(env, handle) ? handle : undefined;
 }
 
-/** The known scopes of the request; all scopes if it names none. */
+/** The known scopes of the request; all scopes if it names none at all. */
 function scopesOf({ scope = "" }: Fields): string[] {
-  const asked = allScopes.filter((one) => scope.split(" ").includes(one));
-  return asked.length > 0 ? asked : [...allScopes];
+  return allScopes.filter((one) => scope === "" || scope.split(" ").includes(one));
 }
 
 async function mustBelong({ redis }: Runtime, handle: string, { userId }: TokenSession): Promise<void> {

@@ -7,9 +7,11 @@ import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { mustBeBuiltIn, oauthFailure } from "./clients.ts";
 import { challengeOf } from "./pairing.ts";
-import { startSession } from "./session-store.ts";
+import { removeSession, startSession } from "./session-store.ts";
 import { issueToken, type TokenClaims } from "./signing.ts";
 
+/** Lifetime of a code in seconds; a used one is known for as long again. */
+export const CODE_SECONDS = 60;
 /** Lifetime in seconds of an access token, and of a session that is not refreshed. */
 const TOKEN_SECONDS = 3600;
 const SESSION_SECONDS = 30 * 86_400;
@@ -29,6 +31,8 @@ export interface CodeGrant extends ClientGrant {
   client: string;
   redirectUri: string;
   challenge: string;
+  /** The session that the code has started. */
+  sessionId?: string;
 }
 
 /** The content of a refresh token: its session, and its number within it. */
@@ -47,18 +51,25 @@ export async function issueAccess(runtime: Runtime, input: TokenRequest): Promis
   throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code or refresh_token.");
 }
 
-/** Redeems a code, once: it starts a session with its tokens. The first refresh token lives as long as the session. */
+/**
+ * Redeems a code, once: it starts a session with its tokens. The first refresh token lives as long as the session. A second use ends the
+ * session, since two parties have the code and its verifier (RFC 6749, section 4.1.2).
+ */
 async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
   const { redis } = runtime;
-  const json = await redis.getdel(keys.oauthCode(input.code ?? ""));
+  const codeKey = keys.oauthCode(input.code ?? "");
+  const json = await redis.getdel(codeKey);
   const granted = json === null ? undefined : (JSON.parse(json) as CodeGrant);
-  if (granted === undefined || !isRedeemer(granted, input))
+  const isTheirs = granted !== undefined && isRedeemer(granted, input);
+  if (isTheirs && granted.sessionId) await removeSession(redis, granted.userId, granted.sessionId);
+  if (!isTheirs || granted.sessionId)
     throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
   const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
   const { userId, email } = grant;
   const session = { userId, email, kind: "mcp" as const, device, grant };
   const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
   const { token, sessionId, expiresAt } = await startSession(runtime, { ...session, ...lifetimes });
+  await redis.set(codeKey, JSON.stringify({ ...granted, sessionId }), "EX", CODE_SECONDS);
   const key = keys.oauthRefresh(userId, sessionId);
   await transact(redis, (transaction) => {
     transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, Date.parse(expiresAt));
@@ -68,11 +79,12 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
 
 function isRedeemer(granted: CodeGrant, input: TokenRequest): boolean {
   const isProven = sameText(challengeOf(input.code_verifier ?? ""), granted.challenge);
-  return isProven && input.redirect_uri === granted.redirectUri && isFor(granted, input);
+  // OAuth 2.1 (section 10.2) drops the redirect address from this request; one that is sent must match.
+  return isProven && (!input.redirect_uri || input.redirect_uri === granted.redirectUri) && isFor(granted, input);
 }
 
 function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolean {
-  return input.client_id === clientId && (input.resource === undefined || input.resource === resource);
+  return input.client_id === clientId && (!input.resource || input.resource === resource);
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import type { Session as SessionView, sessionListing, sessionPath } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
@@ -82,8 +83,12 @@ export async function endSession({ redis }: Runtime, input: Infer<typeof session
   const sessionId = input.sessionId === "current" ? (caller.sessionId ?? "") : input.sessionId;
   // The field of a session's last use is no session: its removal alone would leave half a session.
   if (sessionId.startsWith("used:")) throw new Fail("session_not_found");
-  const removed = await redis.hdel(keys.sessions(caller.userId as string), sessionId, `used:${sessionId}`);
-  if (removed === 0) throw new Fail("session_not_found");
+  if ((await removeSession(redis, caller.userId as string, sessionId)) === 0) throw new Fail("session_not_found");
+}
+
+/** Ends a session; 0 if there is none. */
+export function removeSession(redis: Redis, userId: string, sessionId: string): Promise<number> {
+  return redis.hdel(keys.sessions(userId), sessionId, `used:${sessionId}`);
 }
 
 function viewsOf(fields: Record<string, string>, current: string | undefined): SessionView[] {
