@@ -15,7 +15,6 @@ const MAX_ERRORS = 20;
 
 /** Checks the merged input of a row and returns it with defaults; throws the code that the shape names, or `invalid_request`. */
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
-  for (const [name, { readOnly }] of Object.entries(propertiesOf(row.input))) if (readOnly) delete input[name];
   if (hasQuery(row)) readIntegers(row.input, input);
   const isOpen = row.access.kind === "open";
   if (isOpen) lenientInput(row.input, input);

@@ -18,6 +18,7 @@ export function foldedInput(schema: Schema<unknown>, input: Record<string, unkno
   eachProperty(schema, input, folded);
 }
 
+/** Changes the known properties; removes those that are read-only or become undefined. */
 function eachProperty(
   schema: Schema<unknown>,
   input: Record<string, unknown>,
@@ -27,7 +28,7 @@ function eachProperty(
   for (const name of Object.keys(input)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (property === undefined) continue;
-    const value = change(property, input[name]);
+    const value = property.readOnly ? undefined : change(property, input[name]);
     if (value === undefined) delete input[name];
     else input[name] = value;
   }

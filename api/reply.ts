@@ -49,8 +49,9 @@ type Coding = (typeof codings)[number] | "identity";
 
 const brotli = (quality: number) => ({ params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
 
-/** The first of these content codings that the client accepts (RFC 9110, section 12.5.3). */
+/** The first of these content codings that the client accepts (RFC 9110, section 12.5.3); none if it names none. */
 export function acceptedCoding<C extends string>(ctx: Context, known: readonly C[]): C | "identity" {
+  if (!ctx.req.headers["accept-encoding"]) return "identity";
   return known.find((coding) => ctx.acceptsEncodings(coding) === coding) ?? "identity";
 }
 

@@ -1,4 +1,4 @@
-import Router, { type Layer } from "@koa/router";
+import Router from "@koa/router";
 import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
@@ -9,17 +9,18 @@ export interface RouteMatch {
 }
 
 /**
- * Finds the row of a request. A router tries its routes one after another, so there is one per path depth: a single router costs the bench
- * row "public JSON / bare Koa" more than 15 %.
+ * Finds the row of a request. A router tries its routes one after another, so there is one per method and path depth: a single router costs
+ * the bench row "public JSON / bare Koa" more than 15 %.
  */
 export class Routes {
-  readonly #routers = new Map<number, Router>();
+  readonly #routers = new Map<string, Router>();
   readonly #rows = new Map<unknown, Row>();
 
   constructor(rows: Row[]) {
     for (const row of rows) {
-      const router = this.#routers.get(depthOf(row.path)) ?? new Router();
-      this.#routers.set(depthOf(row.path), router);
+      const kind = kindOf(row.path, row.method);
+      const router = this.#routers.get(kind) ?? new Router();
+      this.#routers.set(kind, router);
       this.#rows.set(
         router.register(row.path, [row.method], () => undefined),
         row,
@@ -29,19 +30,16 @@ export class Routes {
 
   /** The row that serves this path and method, if there is one. */
   find(path: string, method: string): RouteMatch | undefined {
-    const layer = this.#match(path, method)?.pathAndMethod[0];
+    const layer = this.#routers.get(kindOf(path, method === "HEAD" ? "GET" : method))?.match(path, method)
+      .pathAndMethod[0];
     const row = this.#rows.get(layer);
     return layer && row && { row, parameters: withSafeHandle(layer.params(path, layer.captures(path))) };
   }
 
   /** The methods of a path; none if the path is unknown. */
   methods(path: string): string[] {
-    const layers = this.#match(path, "GET")?.path ?? [];
+    const layers = [...this.#routers.values()].flatMap((router) => router.match(path, "GET").path);
     return [...new Set(layers.flatMap((layer) => layer.methods))];
-  }
-
-  #match(path: string, method: string): { path: Layer[]; pathAndMethod: Layer[] } | undefined {
-    return this.#routers.get(depthOf(path))?.match(path, method);
   }
 }
 
@@ -53,7 +51,7 @@ function withSafeHandle(parameters: Record<string, string>): Record<string, stri
   return handle === undefined || handlePattern.test(handle) ? parameters : { ...parameters, handle: "-" };
 }
 
-/** Number of path segments; a trailing slash doesn't count. */
-function depthOf(path: string): number {
-  return path.slice(0, -1).split("/").length;
+/** Method and number of path segments; a trailing slash doesn't count. */
+function kindOf(path: string, method: string): string {
+  return method + path.slice(0, -1).split("/").length;
 }
