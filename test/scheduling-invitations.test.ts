@@ -122,7 +122,7 @@ t.test("times are in the event's zone, with the zone's rules, on both sides of a
     "2026-01-15T09:00:00.000Z",
     "2026-03-29T00:30:00.000Z",
     "2026-07-15T09:00:00.000Z",
-    "2026-10-25T01:30:00.000Z",
+    "2026-10-25T03:30:00.000Z",
     "2026-12-31T23:30:00.000Z",
   ];
   for (const timeZone of zones)
@@ -131,6 +131,16 @@ t.test("times are in the event's zone, with the zone's rules, on both sides of a
       t.match(file({ timeZone, start, end }), { zone: timeZone, start, end }, `${timeZone} ${start}`);
     }
   t.equal(file({ timeZone: "Europe/Berlin" }).wall, "2026-10-12T11:00:00");
+});
+
+t.test("a time that occurs twice is in UTC, whichever of the two it is", async (t) => {
+  const timeZone = "America/New_York";
+  const starts = ["2026-11-01T04:30:00.000Z", "2026-11-01T05:30:00.000Z", "2026-11-01T06:30:00.000Z"];
+  for (const start of starts) {
+    const end = new Date(Date.parse(start) + 45 * 60_000).toISOString();
+    t.match(file({ timeZone, start, end }), { zone: "UTC", start, end }, start);
+  }
+  t.match(file({ timeZone, start: "2026-11-01T07:00:00.000Z", end: "2026-11-01T07:30:00.000Z" }), { zone: timeZone });
 });
 
 t.test("a link of several words is a label and no address", async (t) => {

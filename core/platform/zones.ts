@@ -53,6 +53,13 @@ export class Zone {
     return this.offsetAt(local - after) === after ? local - after : local - before;
   }
 
+  /** True if the local time of an instant occurs twice, since clocks go back. */
+  isRepeated(instant: number): boolean {
+    const offset = this.offsetAt(instant);
+    const around = [this.offsetAt(instant - day), this.offsetAt(instant + day)];
+    return around.some((other) => other !== offset && this.offsetAt(instant + offset - other) === other);
+  }
+
   /** The local date of an instant. */
   dateAt(instant: number): number {
     return Math.floor((instant + this.offsetAt(instant)) / day);

@@ -35,7 +35,7 @@ const RULES_MARGIN_MS = 400 * day;
 
 /**
  * A booking as iCalendar (RFC 5545, RFC 5546): a constant UID, a SEQUENCE that grows with each move or cancellation, and times in the event
- * type's zone with the zone's rules.
+ * type's zone with the zone's rules, or in UTC around an hour that occurs twice.
  */
 export function calendarFile(booking: Booking, organizer: Organizer, notes: FileNotes = {}): CalendarFile {
   const isOver = booking.status === "CANCELLED" || booking.status === "REJECTED";
@@ -137,12 +137,13 @@ const OWN_PROPERTIES = [
 
 function component(event: EventContent, status: string, people: Property[] = []): Component {
   const { description, location } = event;
+  const timeZone = writtenZone(event);
   const properties: Property[] = [
     text("uid", event.uid),
     ["sequence", {}, "integer", event.sequence],
     timeOf("dtstamp", event.updatedAt, "UTC"),
-    timeOf("dtstart", event.start, event.timeZone),
-    timeOf("dtend", event.end, event.timeZone),
+    timeOf("dtstart", event.start, timeZone),
+    timeOf("dtend", event.end, timeZone),
     text("summary", event.title),
     text("status", status),
     ...(description ? [text("description", description)] : []),
@@ -179,12 +180,20 @@ function plain(value: string): string {
   return value.replace(/["\\]/g, "'").replace(/\s+/g, " ");
 }
 
+/** The event's zone; UTC if clocks go back around it: a local time that occurs twice is the first to some programs, the second to others. */
+function writtenZone({ timeZone, start, end }: EventContent): string {
+  const [from, to] = [Date.parse(start), Date.parse(end)];
+  const zone = zoneOver(timeZone, from, to);
+  return zone.isRepeated(from) || zone.isRepeated(to) ? "UTC" : timeZone;
+}
+
 function isUtc(timeZone: string): boolean {
   return /^(etc\/)?(utc|uct|gmt|zulu|universal)$/i.test(timeZone);
 }
 
 /** The rules of an event's zone around the event, with one component per change of the offset; none for UTC, which has no rules. */
-function zonesOf({ timeZone, start }: EventContent): Component[] {
+function zonesOf(event: EventContent): Component[] {
+  const [timeZone, start] = [writtenZone(event), event.start];
   if (isUtc(timeZone)) return [];
   const [from, to] = [Date.parse(start) - RULES_MARGIN_MS, Date.parse(start) + RULES_MARGIN_MS];
   const zone = zoneOver(timeZone, from, to);
