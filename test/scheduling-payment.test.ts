@@ -73,6 +73,26 @@ t.test("a paid booking that its visitor moves keeps its payment while it waits f
   t.match(confirmed.body.booking, { status: "ACCEPTED", payment: { status: "PAID" } });
 });
 
+t.test("a price is shown in the units in which the provider charges it", async (t) => {
+  const stage = await openStage(t);
+  const currencies = {
+    HUF: "HUF 4,900",
+    COP: "COP 4,900",
+    ISK: "ISK 4,900",
+    EUR: "€4,900.00",
+    JPY: "JP¥490,000",
+    KWD: "KWD 490.000",
+  };
+  for (const currency of Object.keys(currencies))
+    await stage.event({
+      slug: currency.toLowerCase(),
+      payment: { enabled: true, amountMinor: 490_000, currency },
+    });
+  const { text } = await stage.service.visitor.get("/apps/public/scheduling/acme").expect(200);
+  const shown = [...text.matchAll(/30 minutes · ([^<]*)</g)].map(([, price]) => price?.replace("\u00a0", " "));
+  t.same(shown.sort(), Object.values(currencies).sort());
+});
+
 t.test("an event type that can't take its payment says so and why", async (t) => {
   const stage = await openStage(t);
   const { owner } = stage;

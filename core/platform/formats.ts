@@ -1,4 +1,4 @@
-/** An amount in the smallest unit of its currency (ISO 4217). */
+/** An amount in the smallest unit of its currency, as Stripe counts it (docs.stripe.com/currencies). */
 interface Money {
   amountMinor: number;
   currency: string;
@@ -25,9 +25,15 @@ export function formatMinutes(minutes: number, language: string): string {
 
 /** An amount in a language. */
 export function formatMoney({ amountMinor, currency }: Money, language: string): string {
-  const format = new Intl.NumberFormat(localeOf(language), { style: "currency", currency });
-  const { maximumFractionDigits: digits = 2 } = format.resolvedOptions();
-  return format.format(amountMinor / 10 ** digits);
+  const digits = digitsOf(currency);
+  const format = { style: "currency", currency, maximumFractionDigits: digits } as const;
+  return new Intl.NumberFormat(localeOf(language), format).format(amountMinor / 10 ** digits);
+}
+
+/** Digits of the smallest unit. Locale data leave out units whose coins are out of use, such as those of HUF and COP. */
+function digitsOf(currency: string): number {
+  if (/^(BIF|CLP|DJF|GNF|JPY|KMF|KRW|MGA|PYG|RWF|VND|VUV|XAF|XOF|XPF)$/i.test(currency)) return 0;
+  return /^(BHD|JOD|KWD|OMR|TND)$/i.test(currency) ? 3 : 2;
 }
 
 /** Plain `en` uses a format in which readers of every country see the same day. */
