@@ -323,9 +323,10 @@ export const bookingPayment = s.object({
   refundable: s.boolean,
 });
 
-/** A stored payment, with its provider's payment id once it is paid. */
+/** A stored payment, with the account of its checkout, and its provider's payment id once it is paid. */
 type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
   refundUntilMinutes?: number;
+  account?: string;
   paid?: { account: string; intent: string };
 };
 

@@ -272,6 +272,23 @@ t.test("notices come signed, fresh, from the handle's own account and about the 
   t.equal((await statusOf(service, answer.bookingUid)).status, "ACCEPTED");
 });
 
+t.test("a payment and its refund count after the owner has disconnected the account of the checkout", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  const { credentialId } = await connect(owner);
+  const { answer } = await book(service);
+  await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+  const session = stripe.pay(sessionOf(stripe, answer.bookingUid).id);
+  await tell(service, stripe.notice(session, "checkout.session.completed", { account: "acct_of_a_stranger" }));
+  t.equal((await statusOf(service, answer.bookingUid)).status, "PENDING_PAYMENT");
+  await tell(service, stripe.notice(session, "checkout.session.completed"));
+  const { payment, status } = await statusOf(service, answer.bookingUid);
+  t.match({ status, payment }, { status: "ACCEPTED", payment: { status: "PAID" } });
+  t.notOk("account" in payment, "the account is not shown");
+  await tell(service, stripe.refundNotice(session));
+  t.match(await statusOf(service, answer.bookingUid), { payment: { status: "REFUNDED" } });
+});
+
 t.test("a payment that comes later counts when it comes, in any order of notices", async (t) => {
   const { service, owner, stripe } = await start(t);
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);

@@ -128,12 +128,22 @@ export async function receiveStripeEvent(
   const signature = (headers as Record<string, string | undefined>)["stripe-signature"] ?? "";
   const event = readEvent(runtime.env, await buffer(body as AsyncIterable<Buffer>), signature);
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
-  const accounts = handle === undefined ? [] : await accountsOf(runtime, handle);
   // Another account could create sessions that name somebody else's bookings.
-  if (handle === undefined || !accounts.some((one) => one === event.account)) return { received: true };
+  if (handle === undefined || !(await isReceiver(runtime, event, { handle, bookingUid }))) return { received: true };
   if (kind === "booking" && bookingUid !== undefined) await noteBooking(runtime, event, { handle, bookingUid });
   if (kind === "page" && pageSlug !== undefined) await notePage(runtime, event, { handle, pageSlug });
   return { received: true };
+}
+
+/** True for an account of the handle, and for that of the booking's checkout, even if its owner has disconnected it meanwhile. */
+async function isReceiver(
+  runtime: Runtime,
+  { account }: StripeEvent,
+  { handle, bookingUid = "" }: { handle: string; bookingUid: string | undefined },
+): Promise<boolean> {
+  if (account === undefined) return false;
+  if ((await accountsOf(runtime, handle)).includes(account)) return true;
+  return (await findBooking(runtime.redis, handle, bookingUid))?.payment?.account === account;
 }
 
 async function notePage(
@@ -147,7 +157,7 @@ async function notePage(
   if (tellsOfPayment(event)) await recordPurchase(runtime, page, object);
 }
 
-async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: string }> {
+async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: string; account: string }> {
   const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
   const account = await accountOf(tools, handle);
   if (account === undefined) throw new Error("No account is connected.");
@@ -164,7 +174,7 @@ async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: s
     expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
     idempotencyKey: `booking-${booking.bookingUid}`,
   });
-  return { url: addressOf(session) };
+  return { url: addressOf(session), account };
 }
 
 /** The connected account that receives a handle's payments: the newest. */

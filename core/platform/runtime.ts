@@ -420,8 +420,11 @@ export interface Order {
 export interface PaymentProvider {
   /** True if the handle has connected an account that can take payments. */
   isConnected(handle: string): Promise<boolean>;
-  /** Creates a hosted checkout, or returns the one of an earlier call for the same booking. Throws if the provider fails. */
-  openCheckout(order: Order): Promise<{ url: string }>;
+  /**
+   * Creates a hosted checkout of the account that receives the payment, or returns that of an earlier call for the same booking. Throws if
+   * the provider fails.
+   */
+  openCheckout(order: Order): Promise<{ url: string; account?: string }>;
 }
 
 /** Reads a handle's selected calendars again for their busy times. Must not fail. */

@@ -35,8 +35,8 @@ export async function openCheckout(
     if (before.payment === null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") throw holdExpired();
     failure = undefined;
     try {
-      const checkoutUrl = await checkoutOf(runtime, handle, before);
-      return { step: "noted", booking: { ...before, payment: { ...before.payment, checkoutUrl } }, idempotency };
+      const payment = { ...before.payment, ...(await checkoutOf(runtime, handle, before)) };
+      return { step: "noted", booking: { ...before, payment }, idempotency };
     } catch (error) {
       runtime.log.warn({ handle, error: (error as Error)?.message }, "payment.checkout_failed");
       failure = error;
@@ -53,13 +53,18 @@ function holdExpired(): Fail {
   return new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
 }
 
-async function checkoutOf(runtime: Runtime, handle: string, before: BookingRecord): Promise<string> {
+async function checkoutOf(
+  runtime: Runtime,
+  handle: string,
+  before: BookingRecord,
+): Promise<Pick<Payment, "checkoutUrl" | "account">> {
   if (runtime.payments === undefined) throw new Error("There is no payment provider.");
   const { amountMinor, currency } = before.payment as Payment;
   const returnUrl = manageUrl(runtime, handle, before);
   const booking = toBooking(handle, before, runtime.now());
   const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: CHECKOUT_MINUTES };
-  return (await runtime.payments.openCheckout(order)).url;
+  const { url: checkoutUrl, ...receiver } = await runtime.payments.openCheckout(order);
+  return { checkoutUrl, ...receiver };
 }
 
 /** The result of a payment: the booking is accepted, it was accepted before, or the payment must be refunded. */
