@@ -1,16 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
-import type { Redis } from "ioredis";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { withSignal } from "../core/platform/signals.ts";
-import { keys } from "../core/store/keys.ts";
-import { mastersOf } from "../core/store/redis.ts";
 import { type JobData, type JobName, jobs } from "../schemas/jobs.ts";
 
-/** Lifetime of a job's holder key, in seconds. */
-const HOLDER_TTL_SECONDS = 86_400;
+/** How often a job that calls other people's servers may stall: none of them may end one worker after the other. */
+const MAX_LANE_STALLS = 1;
 
 /** One attempt of a job, for functions that need to know which. */
 export interface Attempt {
@@ -18,8 +15,6 @@ export interface Attempt {
   number: number;
   /** True if a failure now is final. */
   last: boolean;
-  /** True if an earlier attempt still hangs in a live process. */
-  hung: boolean;
   /** Aborted when the process stops or gives the job back. */
   signal: AbortSignal;
 }
@@ -67,10 +62,10 @@ export async function repeat(
 export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, stopping: AbortSignal): Promise<void> {
   try {
     checkData(row.name, bull.data);
+    if (row.lane && bull.stalledCounter > MAX_LANE_STALLS) throw new UnrecoverableError("The job stalled too often.");
     await withSignal([stopping], async (signal) => {
-      const attempt = attemptOf(bull, signal);
-      if (row.lane) await performOutside(runtime, row, { bull, attempt });
-      else await row.run(runtime, bull.data as never, attempt);
+      const running = row.run(runtime, bull.data as never, attemptOf(bull, signal));
+      await (row.lane ? unlessStopped(running, signal) : running);
     });
   } catch (error) {
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);
@@ -89,66 +84,10 @@ function checkData(name: JobName, data: unknown): void {
 
 function attemptOf(bull: BullJob, signal: AbortSignal): Attempt {
   const last = bull.attemptsMade + 1 >= (bull.opts.attempts ?? 1);
-  return { number: bull.attemptsStarted, last, hung: false, signal };
+  return { number: bull.attemptsStarted, last, signal };
 }
 
-/**
- * Runs a job that calls other people's servers. A key names the process that runs it, so that the next attempt can tell a crash from a
- * hang. When the process stops, another process takes the job.
- */
-async function performOutside(
-  runtime: Runtime,
-  row: WorkerRow,
-  { bull, attempt }: { bull: BullJob; attempt: Attempt },
-): Promise<void> {
-  const { redis } = runtime;
-  const holder = keys.jobHolder(bull.queueName, bull.id as string);
-  const hung = bull.stalledCounter > 0 && (await isConnected(redis, await redis.get(holder)));
-  await redis.set(holder, await clientIds(redis), "EX", HOLDER_TTL_SECONDS);
-  try {
-    await unlessStopped(row.run(runtime, bull.data as never, { ...attempt, hung }), attempt.signal);
-  } finally {
-    await redis.del(holder);
-  }
-}
-
-/**
- * The ids of this process's connections, `server=id`, separated by spaces: each node of a cluster counts its own. Without those of a server
- * that refuses to tell or is away.
- */
-async function clientIds(redis: Redis): Promise<string> {
-  const ids = await Promise.all(
-    mastersOf(redis).map(async (server) => [nameOf(redis, server), await askAboutClients(server, "ID")]),
-  );
-  return ids.flatMap(([name, id]) => (id === undefined ? [] : `${name}=${id}`)).join(" ");
-}
-
-/**
- * True if a process with these connections is connected to Redis, or if that is unknown. A stalled job of a connected process hangs: a
- * crash would have disconnected it. Without a holder the attempt had not begun, or it had ended.
- */
-async function isConnected(redis: Redis, clients: string | null): Promise<boolean> {
-  if (clients === null) return false;
-  const idOf = new Map(clients.split(" ").map((client) => client.split("=") as [string, string]));
-  const asked = mastersOf(redis).flatMap((server) => {
-    const id = idOf.get(nameOf(redis, server));
-    return id === undefined ? [] : askAboutClients(server, "LIST", "ID", id);
-  });
-  const found = await Promise.all(asked);
-  return found.length === 0 || found.some((lines) => lines !== "");
-}
-
-/** The reply to a CLIENT command; undefined if the server refuses it or is away. */
-function askAboutClients(server: Redis, ...words: string[]): Promise<unknown> {
-  return server.call("CLIENT", ...words).catch(() => undefined);
-}
-
-/** The address of a node; another word for a single server, whose address may change. */
-function nameOf({ isCluster }: Redis, { options: { host, port } }: Redis): string {
-  return isCluster ? `${host}:${port}` : "redis";
-}
-
-/** Waits for an attempt until the process stops. */
+/** Waits for an attempt until the process stops; another process then takes the job. */
 async function unlessStopped(running: Promise<unknown>, signal: AbortSignal): Promise<void> {
   const stopped = new Promise<never>((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason as Error);

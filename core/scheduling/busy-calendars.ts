@@ -18,11 +18,13 @@ import { isRedisAway, pipelined } from "../store/redis.ts";
 import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { updateHealth } from "./credentials.ts";
-import { endPause, keepSelection, pauseCalendars, pausedUntil, type Selection, selectionsOf } from "./selections.ts";
+import { keepSelection, type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
 const PULL_INTERVAL_MS = 5 * 60_000;
+/** Ms by which the clock of one process may be behind another's: a pull that begins early is followed by the next one, not by itself. */
+const MAX_CLOCK_SKEW_MS = 5000;
 /** Ms of the busy window before and after a period of days in which it stays the same. */
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
@@ -39,18 +41,10 @@ const MAX_MARK_LENGTH = 262_144;
 /** Most instances in one handle's busy times. */
 const MAX_INSTANCES = 100_000;
 
-/**
- * Job: pulls a handle's calendars and schedules the next pull while any calendar is selected. If an earlier attempt hangs with its process,
- * calls pause first, so that the servers don't hang the next process.
- */
-export async function pullCalendars(
-  runtime: Runtime,
-  { handle }: JobData<"scheduling.pull">,
-  { hung = false }: { hung?: boolean } = {},
-): Promise<void> {
+/** Job: pulls a handle's calendars and schedules the next pull while any calendar is selected. */
+export async function pullCalendars(runtime: Runtime, { handle }: JobData<"scheduling.pull">): Promise<void> {
   // A pull that was running when the last calendar went may have written its times afterwards.
   if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return clearBusy(runtime, handle);
-  if (hung) await pauseCalendars(runtime, handle);
   await pullNow(runtime, handle);
 }
 
@@ -66,21 +60,12 @@ export async function readSelected({ busySource }: Runtime, handle: string): Pro
 }
 
 /**
- * Reads the selected calendars of a handle, retries failed writes and schedules the next pull, whatever failed: nothing else would read them
- * before the next booking. During a pause it only schedules.
+ * Reads the selected calendars of a handle and retries failed writes. The next pull is scheduled first, so that no failure and no crash
+ * ends the pulls of a handle.
  */
 async function pullNow(runtime: Runtime, handle: string): Promise<void> {
-  const until = await pausedUntil(runtime, handle);
-  try {
-    if (until === 0) await pullAndResync(runtime, handle);
-  } finally {
-    await runtime.queues.later(nextPull(handle, Math.max(until, Date.now())));
-  }
-}
-
-async function pullAndResync(runtime: Runtime, handle: string): Promise<void> {
+  await runtime.queues.later(nextPull(handle, Date.now() + MAX_CLOCK_SKEW_MS));
   await pull(runtime, handle);
-  await endPause(runtime, handle);
   await resyncAll(runtime, handle, turnAt(handle, Date.now()));
 }
 

@@ -19,15 +19,7 @@ import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
 import { credentialsOf, failureDetails } from "./credentials.ts";
 import { type BookingRecord, changeIfKept, findBooking, statusAt, timestamp } from "./ledger.ts";
-import {
-  type Destination,
-  destinationAmong,
-  meetingMaker,
-  opened,
-  pauseCalendars,
-  pausedUntil,
-  selectionsOf,
-} from "./selections.ts";
+import { type Destination, destinationAmong, meetingMaker, opened, selectionsOf } from "./selections.ts";
 
 /** Bookings that one pass of retries covers. */
 const MAX_RETRIED_BOOKINGS = 100;
@@ -48,32 +40,21 @@ interface Sync {
 }
 
 /**
- * Job: synchronises calendar and meeting of a booking with its current state. During a pause of the handle's calendar servers, and if an
- * earlier attempt hangs with its process, it waits for the end of the pause.
- */
-export async function syncBooking(
-  runtime: Runtime,
-  data: JobData<"scheduling.sync">,
-  { hung = false }: { hung?: boolean } = {},
-): Promise<void> {
-  const { handle, bookingUid } = data;
-  const until = hung ? await pauseCalendars(runtime, handle) : await pausedUntil(runtime, handle);
-  if (until === 0) return syncNow(runtime, data);
-  const delay = Math.max(1, until - Date.now());
-  await runtime.queues.later(job("scheduling.sync", `sync-${bookingUid}-paused-${until}`, data, { delay }));
-}
-
-/**
- * Synchronises calendar and meeting of a booking with its current state: creates, moves or removes them. Repeated calls, in any order and
+ * Job: synchronises calendar and meeting of a booking with its current state: creates, moves or removes them. Repeated calls, in any order and
  * with crashes anywhere, result in one event. A failure marks the booking as DEGRADED and is thrown for a retry, unless the job runs `once`;
  * the change to DEGRADED is reported once.
  */
-async function syncNow(runtime: Runtime, { handle, bookingUid, once }: JobData<"scheduling.sync">): Promise<void> {
+export async function syncBooking(
+  runtime: Runtime,
+  { handle, bookingUid, once }: JobData<"scheduling.sync">,
+): Promise<void> {
   const failure = await withLock(runtime.redis, keys.syncLock(handle, bookingUid), async (lease) => {
     const kept = await findBooking(runtime.redis, handle, bookingUid);
     if (kept === undefined) return undefined;
     const written = JSON.parse((await runtime.redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}");
     const sync: Sync = { runtime, handle, kept, lease, written };
+    // First, so that the next pull retries whatever a crash cuts off.
+    await runtime.redis.sadd(keys.unsynced(handle), bookingUid);
     await callProviders(sync);
     lease.throwIfAborted();
     await settle(sync);
@@ -214,7 +195,6 @@ export async function eventOf(
 /** Stores the outcome of an attempt, with an event if it became degraded. */
 async function settle({ runtime, handle, kept, failure, ...sync }: Sync): Promise<void> {
   const { bookingUid } = kept;
-  if (failure) await runtime.redis.sadd(keys.unsynced(handle), bookingUid);
   await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
     // The meeting of a booking that was moved or ended meanwhile is about to be removed.
     const meetingUrl = (before.status === "ACCEPTED" && sync.meetingUrl) || before.meetingUrl;

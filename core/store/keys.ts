@@ -9,7 +9,6 @@ export const keys = {
   probe: "service:{probe}", // string, written by readiness checks; 60 s
   heartbeat: (queue: string) => `heartbeat:{${queue}}`, // string, set by each worker of a queue; 30 s
   queuePrefix: (queue: string) => `queue:{${queue}}`, // prefix of BullMQ's own keys; finished jobs 1 h, failed ones 7 d
-  jobHolder: (queue: string, jobId: string) => `job-holder:{${queue}}:${jobId}`, // string, Redis client id of the process that runs a job that calls external servers; until the job ends, a day at most
   outbox: (tag: string) => `outbox:{${tag}}`, // hash job id -> job; a field lives until it is enqueued
   pendingOutboxes: (shard: number) => `dirty:{${shard}}`, // zset tag -> real ms of its last registration; until swept
   handleImport: "handle-import:{handle-import}", // string, the command that imports a handle; 10 s after its last heartbeat
@@ -125,7 +124,6 @@ export const keys = {
   credentialsVersion: (handle: string) => `credentials-version:{${handle}}`, // counter, bumped by each change of a credential; for ever
   refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, the process that refreshes its tokens; 10 s after its last heartbeat
   providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider's Retry-After
-  calendarPause: (handle: string) => `calendar-pause:{${handle}}`, // string, JSON of the interrupted jobs in a row and the real ms until which the handle's calendar servers are paused; an hour after that
   selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
   calendarDraft: (handle: string, draft: string) => `calendar-draft:{${handle}}:${draft}`, // hash that replaces a calendar's objects when it is complete; 30 d if the process crashes
   calendarObjects: (handle: string, calendar: string) => `calendar-objects:{${handle}}:${calendar}`, // hash object -> JSON of its tag and busy time, "" -> the last reading; 30 d after it
@@ -161,7 +159,7 @@ export const keys = {
 
 /** Kinds of keys whose tag is not a handle: a handle may have the same name as an account, a queue or a user. */
 const kindsOfOthers = `
-  service heartbeat queue job-holder dirty handle-import handles user user-handles user-of-email user-tokens
+  service heartbeat queue dirty handle-import handles user user-handles user-of-email user-tokens
   sessions token account account-handles account-domains domain pairing sign-in page-access page-checkout
   oauth-state oauth-code oauth-refresh oauth-consent run run-chunks run-readers run-alive run-reader
   email-identity domain-checks message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);

@@ -11,7 +11,6 @@ const SENTENCES = {
   rate_limited: "The calendar server limits requests; try again later.",
   unavailable: "The calendar server is unavailable; try again later.",
   refused: "The calendar server refused the request.",
-  interrupted: "The last synchronisation was interrupted; it is retried later.",
 } as const;
 
 type CalendarServerReason = keyof typeof SENTENCES;
