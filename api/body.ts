@@ -1,4 +1,5 @@
 import type { Buffer } from "node:buffer";
+import { Writable } from "node:stream";
 import type { Context } from "koa";
 import { koaBody } from "koa-body";
 import { Fail, invalid } from "../core/platform/errors.ts";
@@ -67,13 +68,29 @@ function parserOf(limit: number): ReturnType<typeof koaBody> {
     multipartTypes: types.multipart,
     jsonLimit: limit,
     formLimit: limit,
-    formidable: { maxFieldsSize: limit, maxFields: 200, maxFiles: 0, allowEmptyFiles: false },
+    formidable: {
+      maxFieldsSize: limit,
+      maxFields: 200,
+      maxFiles: 0,
+      // By default each refused file would leave one on the disk.
+      fileWriteStreamHandler: () => new Writable({ write: (_part, _encoding, done) => done() }),
+      onPart: (part, handle) => handle(readPart(part)),
+    },
     onError: (error) => {
       throw asClientError(error);
     },
   });
   parsers.set(limit, parser);
   return parser;
+}
+
+/**
+ * A part without a file name is a field, whatever its type (RFC 7578, section 4.4); an empty file input has an empty one. The parser has
+ * decoded the part, and would take the name of its transfer encoding for that of a character set.
+ */
+function readPart<P extends { originalFilename: string | null; mimetype: string | null }>(part: P): P {
+  const mimetype = part.originalFilename ? part.mimetype : null;
+  return Object.assign(part, { mimetype, transferEncoding: "utf-8" });
 }
 
 /** Maps the parsers' errors: bytes that can't be decompressed, decoded or parsed are a client error. */

@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { tmpdir } from "node:os";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
@@ -55,6 +57,49 @@ t.test("a form post is a lead too", async (t) => {
     { email: "b@example.com", fields: { size: "M" } },
     { email: "a@example.com", fields: { size: "XL" }, leadContext: { visitorQuestion: "q" } },
   ]);
+});
+
+/** A form in parts, each with the headers that its client adds. */
+const parts = (service: Service, ...given: [headers: string, value: string][]) =>
+  service.visitor
+    .post(route)
+    .type("multipart/form-data; boundary=part")
+    .send(`${given.map(([headers, value]) => `--part\r\n${headers}\r\n\r\n${value}\r\n`).join("")}--part--\r\n`);
+const named = (name: string, ...more: string[]) =>
+  [`Content-Disposition: form-data; name="${name}"`, ...more].join("\r\n");
+
+t.test("a part of a form may name its type and its transfer encoding, and a file input may be empty", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const type = "Content-Type: text/plain; charset=utf-8";
+  const coded = (coding: string) => `Content-Transfer-Encoding: ${coding}`;
+  const none = named('cv"; filename="', "Content-Type: application/octet-stream");
+  await parts(
+    service,
+    [named("email", type), "ada@example.com"],
+    [named("name", coded("8bit")), "Jörg"],
+    [named("company", type, coded("binary")), "Café"],
+    [named("service", coded("7bit")), "repair"],
+    [named("phone", coded("base64")), "KzQ5IDMw"],
+    [none, ""],
+  ).expect(202);
+  await parts(service, [named("email", coded("unknown")), "ada@example.com"]).expect(400);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.equal(leads.length, 1);
+  t.match(leads[0], { name: "Jörg", company: "Café", service: "repair", phone: "+49 30", fields: { cv: "" } });
+});
+
+t.test("a file in a form is refused, and leaves nothing on the disk", async (t) => {
+  const service = await startService(t, open);
+  await service.handle("acme");
+  const uploads = () => readdirSync(tmpdir()).filter((name) => /^[a-z0-9]{25}$/.test(name));
+  const before = uploads();
+  const file = named('cv"; filename="cv.txt', "Content-Type: text/plain");
+  const sent = Array.from({ length: 5 }, (_, at) =>
+    parts(service, [named("email"), `a${at}@example.com`], [file, "x".repeat(20_000)], [file, "y"]).expect(413),
+  );
+  await Promise.all(sent);
+  t.same(uploads(), before);
 });
 
 t.test("a checkbox group is one field, and an unknown field loses no lead", async (t) => {
