@@ -1,8 +1,11 @@
+import { promises } from "node:dns";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
-import { AddressRefused, isPublicAddress, type Lookup, Outbound } from "../core/platform/outbound.ts";
+import { AddressRefused, isPublicAddress, type Lookup, lookupBy, Outbound } from "../core/platform/outbound.ts";
+import { startDns } from "../fixtures/dns.ts";
+import { eventually } from "../fixtures/service.ts";
 
 /** A server on loopback that echoes its request. */
 async function listening(t: TapTest, answer: RequestListener): Promise<number> {
@@ -98,6 +101,52 @@ t.test("one private address among public ones is enough", async (t) => {
 
 t.test("public addresses are public", async (t) => {
   for (const address of ["93.184.215.14", "1.1.1.1", "2606:4700:4700::1111"]) t.ok(isPublicAddress(address), address);
+});
+
+t.test("NAT64 reaches the public addresses of IPv4 and no others", async (t) => {
+  for (const [address, isPublic] of [
+    ["64:ff9b::5db8:d70e", true],
+    ["64:ff9b::a9fe:a9fe", false],
+    ["64:ff9b::a00:1", false],
+    ["64:ff9b:1::5db8:d70e", false],
+  ] as const)
+    t.equal(isPublicAddress(address), isPublic, address);
+});
+
+t.test("silent name servers hold up no other name, and addresses of IPv6 are tried first", async (t) => {
+  const lookupAt = async (): Promise<{ dns: Awaited<ReturnType<typeof startDns>>; lookup: Lookup }> => {
+    const dns = await startDns(t);
+    const resolver = new promises.Resolver({ timeout: 500, tries: 1 });
+    resolver.setServers([dns.address]);
+    return { dns, lookup: lookupBy(resolver) };
+  };
+  const [silent, other] = [await lookupAt(), await lookupAt()];
+  silent.dns.trouble = "silence";
+  const asked = Array.from({ length: 20 }, (_, n) => outbound(t, silent).request(`https://n${n}.silent.example/`));
+  const waiting = Promise.all(asked.map((request) => t.rejects(request, { code: "ETIMEOUT" })));
+  other.dns.zone.set("A other.example", ["93.184.215.14"]).set("AAAA other.example", ["2606:4700:4700::1111"]);
+  const started = Date.now();
+  const found = await new Promise((resolve) =>
+    other.lookup("other.example", { all: true }, (_error, addresses) => resolve(addresses)),
+  );
+  t.ok(Date.now() - started < 400, "it is answered before the others have failed");
+  t.same(found, [
+    { address: "2606:4700:4700::1111", family: 6 },
+    { address: "93.184.215.14", family: 4 },
+  ]);
+  await waiting;
+  await t.rejects(outbound(t, other).request("https://missing.example/"), { code: "ENOTFOUND" });
+});
+
+t.test("a server can't make us keep its idle connections for minutes", async (t) => {
+  const open = new Set<unknown>();
+  const port = await listening(t, (request, response) => {
+    open.add(request.socket.once("close", () => open.delete(request.socket)));
+    response.writeHead(200, { connection: "keep-alive", "keep-alive": "timeout=600" }).end();
+  });
+  await outbound(t, { production: false }).request(`http://127.0.0.1:${port}/`);
+  t.equal(open.size, 1);
+  await eventually(() => open.size === 0, 15_000);
 });
 
 t.test("a name without meaning passes the check, for it may get one later", async (t) => {

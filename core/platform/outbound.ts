@@ -1,4 +1,4 @@
-import { lookup as systemLookup } from "node:dns";
+import { lookup as lookupHere, promises } from "node:dns";
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { Agent } from "undici";
@@ -47,6 +47,31 @@ export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> 
 const TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_048_576;
+/** Ms for which a server may ask to keep an idle connection. */
+const MAX_IDLE_MS = 5_000;
+/** Ms for the first answer of a name server, and rounds; the wait doubles with each. */
+const DNS_OPTIONS = { timeout: 2500, tries: 2 };
+
+/**
+ * Asks name servers past the system's resolver, which can ask for two names at a time: silent servers of users' names would hold up all
+ * others. IPv6 comes first: where it has no route, its attempts fail at once, and the last of IPv4 may take its time.
+ */
+export function lookupBy(resolver: Pick<promises.Resolver, "resolve4" | "resolve6">): Lookup {
+  const addressesOf = async (hostname: string): Promise<Resolved> => {
+    const [v6, v4] = await Promise.allSettled([resolver.resolve6(hostname), resolver.resolve4(hostname)]);
+    const found = [v6, v4].flatMap((one) => (one.status === "fulfilled" ? one.value : []));
+    if (found.length === 0) throw (v4 as PromiseRejectedResult).reason;
+    return found.map((address) => ({ address, family: isIP(address) }));
+  };
+  return (hostname, options, done) => {
+    if (isLocalName(hostname)) lookupHere(hostname, options, done);
+    else
+      addressesOf(hostname).then(
+        (found) => done(null, found),
+        (error: Error) => done(error, []),
+      );
+  };
+}
 
 /**
  * Requests to external addresses. Of addresses that a user may name, literal ones are checked before each request and redirect, and names
@@ -58,11 +83,12 @@ export class Outbound {
   readonly #guarded: Agent;
   readonly #trusted = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
 
-  constructor(settings: Settings, lookup: Lookup = systemLookup as unknown as Lookup) {
+  constructor(settings: Settings, lookup = lookupBy(new promises.Resolver(DNS_OPTIONS))) {
     this.#settings = settings;
     this.#lookup = lookup;
     const resolve = (hostname: string, _options: object, done: LookupDone) => this.#resolve(hostname, done);
-    this.#guarded = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS, lookup: resolve as never } });
+    const connect = { timeout: CONNECT_TIMEOUT_MS, lookup: resolve as never };
+    this.#guarded = new Agent({ connect, keepAliveMaxTimeout: MAX_IDLE_MS });
   }
 
   /** Sends a request. Throws `AddressRefused` for a refused address, and a plain error for a network failure. */
@@ -145,15 +171,20 @@ export class Outbound {
   }
 }
 
-/** True for addresses of the public internet. IPv6 must be from an allocated range and must not embed IPv4. */
+/**
+ * True for addresses of the public internet. IPv6 must be from an allocated range, and may embed IPv4 only as NAT64 does, through which
+ * an IPv6 network reaches all servers of IPv4 (RFC 6052, section 2.1).
+ */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
-  if (parsed.range() !== "unicast") return false;
-  return parsed.kind() === "ipv4" || (parsed as ipaddr.IPv6).match(givenOut);
+  if (parsed instanceof ipaddr.IPv4) return parsed.range() === "unicast";
+  if (parsed.match(NAT64)) return isPublicAddress(parsed.toByteArray().slice(12).join("."));
+  return parsed.range() === "unicast" && parsed.match(ALLOCATED);
 }
 
-const givenOut: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"), 3];
+const NAT64 = ipaddr.IPv6.parseCIDR("64:ff9b::/96");
+const ALLOCATED = ipaddr.IPv6.parseCIDR("2000::/3");
 
 function isLoopback(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === "loopback";
