@@ -1,8 +1,7 @@
 import { settingsOf } from "../core/account/face.ts";
-import { type PageVisit, publicPageOf, readingMinutes } from "../core/pages/face.ts";
-import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
+import { type PageVisit, publicPageOf } from "../core/pages/face.ts";
+import { formatMoney } from "../core/platform/formats.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { fillPlaceholders } from "../core/platform/words.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./card.ts";
 import { Html, html, htmlDocument, jsonScript, linkPreview, type Part, sentence } from "./html.ts";
@@ -28,17 +27,6 @@ export function pageView(visit: PageVisit, request: Request): Promise<View> {
     "Referrer-Policy": "strict-origin-when-cross-origin",
     ...(visit.cookie ? { "Set-Cookie": visit.cookie } : {}),
   });
-}
-
-/** The code and the link that open a paid page in another browser. */
-export async function sharedView({ code, url }: { code: string; url: string }, request: Request): Promise<View> {
-  const language = await languageOfPage(request);
-  const { sale, ways } = wordsOf(language);
-  const body = html`<p>${sale.shareDetail}</p>
-<p><a href="${url}">${url}</a></p>
-<p><code>${code}</code></p>
-${cardLink(ways.page, request.pagePath ?? "/")}`;
-  return cardView({ language, title: sale.share, body });
 }
 
 /** The page after a request for the link to a paid page: the same whether the address has bought it. */
@@ -73,7 +61,7 @@ function rendered(visit: PageVisit): SharedBody {
 function document(visit: PageVisit): string {
   const { page, language } = visit;
   const { title, description: summary } = page;
-  const body = visit.hasAccess ? [receipt(visit), new Html(page.content), sharing(visit)] : preview(visit);
+  const body = visit.hasAccess ? [receipt(visit), new Html(page.content)] : preview(visit);
   const head = [...linkPreview({ title, summary, url: visit.url }), ...(visit.assistant ? agent(visit) : [])];
   return htmlDocument({ language, title, head, body });
 }
@@ -83,31 +71,18 @@ function preview(visit: PageVisit): Html {
   return html`<main class="svc-preview"><h1>${title}</h1><p>${description}</p>${new Html(teaser)}\n${sale(visit)}</main>`;
 }
 
-/** The price, the checkout button, and the forms for readers who paid in another browser. */
+/** The price, the checkout button, and the form for readers who paid in another browser. */
 function sale(visit: PageVisit): Part {
   const { page, language, isForSale } = visit;
   if (!isForSale || !page.price) return undefined;
-  const { buy, note, bought, how, code, open } = wordsOf(language).sale;
+  const { buy, note } = wordsOf(language).sale;
   const localized = (text: Part): Part => withLanguage(language, text);
   const price = html`<bdi lang="${language}">${formatMoney(page.price, language)}</bdi>`;
   return html`<form class="svc-sale" method="post" action="${actionOf(visit, "checkout")}">
-<p><button type="submit">${localized(sentence(buy, { price }))}</button>${lengthOf(visit)}</p>
+<p><button type="submit">${localized(sentence(buy, { price }))}</button></p>
 <p><small>${localized(note)}</small></p>
 </form>
-<details class="svc-bought">
-<summary>${localized(bought)}</summary>
-${linkForm(visit)}<p>${localized(how)}</p>
-<form method="get"><label>${localized(code)} <input name="access" required maxlength="200" autocomplete="off"></label> <button type="submit">${localized(open)}</button></form>
-</details>
-`;
-}
-
-/** How much text the buyer gets, as the time to read it; nothing for hardly any. */
-function lengthOf({ page, language }: PageVisit): Part {
-  const minutes = readingMinutes(page.content, language);
-  const duration = formatMinutes(minutes, wordsLanguage(language));
-  const text = fillPlaceholders(wordsOf(language).sale.length, { duration });
-  return minutes > 0 && html` <small>${withLanguage(language, text)}</small>`;
+${linkForm(visit)}`;
 }
 
 /** Once after the payment: that it has arrived. */
@@ -116,23 +91,17 @@ function receipt({ isReceipt, language }: PageVisit): Part {
   return isReceipt && html`<p class="svc-receipt" role="status">${text}</p>\n`;
 }
 
-/** The form by which a buyer gets the link by mail. */
+/** The form by which a buyer who paid in another browser gets the link by mail. */
 function linkForm(visit: PageVisit): Part {
-  const { paidWith, send } = wordsOf(visit.language).sale;
+  const { bought, paidWith, send } = wordsOf(visit.language).sale;
   const localized = (text: string): Part => withLanguage(visit.language, text);
   return (
     visit.mailsLinks &&
-    html`<form method="post" action="${actionOf(visit, "access-mail")}"><label>${localized(paidWith)} <input name="email" type="email" required maxlength="254" autocomplete="email"></label> <button type="submit">${localized(send)}</button></form>
+    html`<details class="svc-bought">
+<summary>${localized(bought)}</summary>
+<form method="post" action="${actionOf(visit, "access-mail")}"><label>${localized(paidWith)} <input name="email" type="email" required maxlength="254" autocomplete="email"></label> <button type="submit">${localized(send)}</button></form>
+</details>
 `
-  );
-}
-
-/** The form that gives a reader of a paid page a code for another browser. */
-function sharing(visit: PageVisit): Part {
-  const label = withLanguage(visit.language, wordsOf(visit.language).sale.share);
-  return (
-    visit.page.accessMode === "PAID" &&
-    html`\n<footer class="svc-access"><form method="post" action="${actionOf(visit, "access-code")}"><button type="submit">${label}</button></form></footer>`
   );
 }
 

@@ -2,7 +2,7 @@ import * as core from "../core/pages/face.ts";
 import * as shape from "../schemas/pages.ts";
 import { listOf, object } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
-import { pageView, sharedView } from "./page-view.ts";
+import { pageView } from "./page-view.ts";
 import { anyone, creator, page, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
@@ -63,11 +63,6 @@ export const pageRows: Row[] = [
     returns: shape.accessAnswer,
     description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
     failures: ["page_not_found"],
-  }),
-  page("POST /v2/public/pages/:handle/:pageSlug/access-code", shape.pageSharing, core.shareAccess, sharedView, {
-    headerInputs: ["cookie", "host"],
-    accepts: "form",
-    errorView: failureView,
   }),
   page("GET /p/:handle/:pageSlug", shape.pageVisit, core.visitPage, pageView, {
     ...visitor,

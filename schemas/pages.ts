@@ -60,14 +60,6 @@ export const pageVisit = s.object({
   access: s.optional(s.string({ maxLength: 200 })),
 });
 
-/** A reader's request for a code that opens the page in another browser. */
-export const pageSharing = s.object({
-  handle: s.string(),
-  pageSlug: s.string(),
-  cookie: s.optional(s.string()),
-  host: s.optional(s.string()),
-});
-
 /** A page as its owner reads it. */
 export const page = s.object({
   handle: s.handle,

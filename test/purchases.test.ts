@@ -148,17 +148,11 @@ t.test("a refund ends the link and the access of browsers, whichever notice come
   t.match(text, "secret");
   t.notMatch(text, "Payment received", "which the way back from the checkout says");
   const visit = (path: string) => shop.service.visitor.get(path).set("Cookie", cookie).expect(200);
-  const share = () => shop.service.visitor.post(`${PAGE_PATH}/access-code`).set(html).set("Cookie", cookie).send("");
   t.match((await visit("/p/acme/course")).text, "secret");
-  const [, shared = ""] = /href="http:\/\/[^/]+([^"]+access=[^"]+)"/.exec((await share().expect(200)).text) ?? [];
-  const other = (await shop.service.visitor.get(shared).expect(200)).headers["set-cookie"]?.[0] ?? "";
   await tell(shop.service, await shop.stripe.refundNotice(session));
   t.match(await read(shop, link), "teaser");
   t.notMatch((await visit("/p/acme/course")).text, "secret");
   t.match((await visit(`${PAGE_PATH}/access-check`)).body, { hasAccess: false });
-  await share().expect(403);
-  const elsewhere = await shop.service.visitor.get("/p/acme/course").set("Cookie", other).expect(200);
-  t.match(elsewhere.text, "teaser", "a browser that was let in by a code neither");
   await shop.service.visitor.post(`${PAGE_PATH}/checkout`).expect(200);
   const early = shop.stripe.pay([...shop.stripe.sessions.keys()].at(-1) ?? "", "bob@far.example");
   await tell(shop.service, await shop.stripe.refundNotice(early));
@@ -255,6 +249,6 @@ t.test("without a mail server the page offers no mail", async (t) => {
   await connectAccount(owner, "stripe");
   await owner.post("/v2/handles/acme/pages").send(course).expect(201);
   const page = (await service.visitor.get("/p/acme/course").expect(200)).text;
-  t.match(page, "Already bought?");
-  t.notMatch(page, "access-mail");
+  t.match(page, "svc-sale");
+  t.notMatch(page, /Already bought|access-mail/);
 });

@@ -2,13 +2,11 @@
 export { handleOfHost, listPublished, visitedUrl } from "./hosts.ts";
 export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
-export { readingMinutes } from "./reading.ts";
 export {
   accessCode,
   checkPageAccess,
   type PageVisit,
   publicPageOf,
   publishedPage,
-  shareAccess,
   visitPage,
 } from "./visits.ts";

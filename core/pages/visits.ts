@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { pagePath, pageSharing, pageVisit, StoredPage } from "../../schemas/pages.ts";
+import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
@@ -8,8 +8,6 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
-import { digestTag, takeToken } from "../store/throttle.ts";
-import { visitedUrl } from "./hosts.ts";
 import { cachedPage, pageUrl } from "./pages.ts";
 import { pageLanguage } from "./reading.ts";
 
@@ -47,8 +45,6 @@ interface AccessGrant {
 const ACCESS_TTL_SECONDS = 365 * 86_400;
 /** Lifetime of an access code in seconds. */
 const CODE_TTL_SECONDS = 900;
-/** Codes for other browsers per purchase: 5 at once, then 5 a day. */
-const shareLimit = { burst: 5, rate: 5 / 86_400 };
 
 /**
  * The page for a visitor; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code, since the response to a
@@ -122,7 +118,7 @@ export async function publishedPage(
   return page;
 }
 
-/** A single-use code that opens a paid page in the browser that brings it, for the return from a checkout. */
+/** A single-use code that opens a paid page in the browser that brings it: after a checkout, or by the link in a mail. */
 export async function accessCode(
   { redis, id }: Runtime,
   { handle, pageSlug }: Infer<typeof pagePath>,
@@ -132,22 +128,6 @@ export async function accessCode(
   const granted = [handle, pageSlug, tokenOf(payment), ...(isReceipt ? ["receipt"] : [])].join(" ");
   await redis.set(keys.pageAccess(code), granted, "EX", CODE_TTL_SECONDS);
   return code;
-}
-
-/** A code for another browser of a reader with access, and the address that redeems it; `forbidden`, `rate_limited`. */
-export async function shareAccess(
-  runtime: Runtime,
-  input: Infer<typeof pageSharing>,
-): Promise<{ code: string; url: string }> {
-  await publishedPage(runtime, input);
-  const held = await heldAccess(runtime, input);
-  if (held === undefined) throw new Fail("forbidden");
-  const cookie = readCookie(input.cookie, cookieName(input)) ?? "";
-  await takeToken(runtime, { name: "access-code", tag: digestTag(runtime.env, cookie), ...shareLimit });
-  const code = await accessCode(runtime, input, held);
-  const url = await visitedUrl(runtime, input, input.host ?? "");
-  url.searchParams.set("access", code);
-  return { code, url: url.href };
 }
 
 /** Exchanges an access code for the cookie of its page. */
@@ -162,31 +142,26 @@ async function redeem(
   if (handle !== input.handle || pageSlug !== input.pageSlug || (await redis.del(key)) === 0) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
-  const value = [until, token, mac].filter(Boolean).join(".");
+  const value = [until, token, mac].join(".");
   const options = { seconds: ACCESS_TTL_SECONDS, path: "/", secure: env.BASE_URL.startsWith("https:") };
   return { cookie: writeCookie(cookieName(input), value, options), isReceipt: receipt !== undefined };
 }
 
 async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): Promise<boolean> {
-  return accessMode === "PUBLIC" || (await heldAccess(runtime, input)) !== undefined;
+  return accessMode === "PUBLIC" || (await hasPaid(runtime, input));
 }
 
-/**
- * The access that the cookie of a browser proves, until the provider says that its payment went back. Cookies of the first kind name no
- * payment.
- */
-async function heldAccess({ env, redis }: Runtime, input: Infer<typeof pageVisit>): Promise<AccessGrant | undefined> {
-  const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
-  const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
+/** True if the cookie of a browser proves a payment, until the provider says that it went back. */
+async function hasPaid({ env, redis }: Runtime, input: Infer<typeof pageVisit>): Promise<boolean> {
+  const [until = "", token = "", mac = ""] = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
   const isCurrent = Number(until) > Date.now() / 1000;
-  if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return undefined;
-  if (token === "") return { payment: null };
+  if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return false;
   const payment = Buffer.from(token, "base64url").toString();
-  return (await redis.exists(keys.pageRefund(input.handle, payment))) === 1 ? undefined : { payment };
+  return (await redis.exists(keys.pageRefund(input.handle, payment))) === 0;
 }
 
 function accessText({ handle, pageSlug }: Infer<typeof pagePath>, until: string, token: string): string {
-  return [handle, pageSlug, until, token].filter(Boolean).join(" ");
+  return [handle, pageSlug, until, token].join(" ");
 }
 
 /** A payment in letters that a cookie and an access code can carry. */
