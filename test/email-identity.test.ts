@@ -293,17 +293,22 @@ t.test("an import that ended after it attached a domain is completed by the next
 
 t.test("an account has at most 500 domains, also if many are attached at once", async (t) => {
   const service = await startService(t);
+  const { redis } = service.runtime;
   const owner = await service.handle("acme");
   const attach = (domain: string) => owner.post("/v2/account/domains").send({ domain });
   await attach("first.example").expect(201);
   const list = keys.accountDomains("acct_acme");
-  await service.runtime.redis.sadd(list, ...Array.from({ length: 497 }, (_, at) => `earlier-${at}.example`));
+  await redis.sadd(list, ...Array.from({ length: 497 }, (_, at) => `earlier-${at}.example`));
   const answers = await Promise.all(Array.from({ length: 8 }, (_, at) => attach(`late-${at}.example`)));
   const refused = answers.filter(({ status }) => status === 400);
   t.ok(refused.length >= 6, "no more than two had room");
   t.match(refused[0]?.body, { code: "invalid_request", detail: /at most 500 domains/ });
-  t.ok((await service.runtime.redis.scard(list)) <= 500);
+  t.ok((await redis.scard(list)) <= 500);
   await attach("first.example").expect(200);
+  for (let at = 0; (await redis.scard(list)) < 500; at++) await redis.sadd(list, `last-${at}.example`);
+  const same = await Promise.all(Array.from({ length: 8 }, () => attach("same.example")));
+  t.same(new Set(same.map(({ status }) => status)), new Set([400]));
+  t.equal(await redis.exists(keys.domain("same.example")), 0, "no claim is left out of the list");
 });
 
 t.test("the service's own names can't be attached", async (t) => {

@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { findHandle, mustBeAccount } from "./handles.ts";
 
@@ -55,9 +56,11 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
 /** The account's list comes before the claim: readers skip an entry without one. */
 async function listDomain(redis: Redis, account: string, domain: string): Promise<void> {
   const list = keys.accountDomains(account);
-  const isNew = (await redis.sadd(list, domain)) === 1;
-  if (!isNew || (await redis.scard(list)) <= MAX_DOMAINS) return;
-  await redis.srem(list, domain);
+  const [added, count] = await transact(redis, (transaction) => transaction.sadd(list, domain).scard(list));
+  if (Number(count) <= MAX_DOMAINS) return;
+  // Without a claim, another request has just listed it and removes it again.
+  if (added === 0 && (await domainClaim(redis, account, domain)) !== undefined) return;
+  if (added === 1) await redis.srem(list, domain);
   throw new Fail("invalid_request", { detail: `An account has at most ${MAX_DOMAINS} domains.` });
 }
 
