@@ -118,6 +118,33 @@ t.test("without AUTH_AUDIENCE an outside token must be meant for this service", 
   t.equal(await code(await outsideToken(key, { aud: "platform" })), "invalid_token");
 });
 
+t.test("an outside token that was issued for the tools of a handle opens them alone, with its scopes", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const service = await startService(t, { env });
+  await service.handle("acme", { owner: "user_outside" });
+  await service.handle("beta", { owner: "user_outside" });
+  const key = await outsideKey("one");
+  signer.published = [key.jwk];
+  const host = new URL(service.runtime.env.BASE_URL).host;
+  const tools = async (handle: string, claims: object) => {
+    const token = await outsideToken(key, { scope: "openid agent.pages.read", ...claims });
+    const asked = service.visitor.post(`/mcp/${handle}/mcp`).set({ host, authorization: `Bearer ${token}` });
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    return asked.set("Accept", "application/json, text/event-stream").send(list);
+  };
+  const aud = "http://service.test/mcp/acme/mcp";
+  for (const audience of [aud, ["https://signer.test/userinfo", aud]]) {
+    const { status, text } = await tools("acme", { aud: audience });
+    t.equal(status, 200);
+    t.same(text.match(/"name":"\w+"/g), ['"name":"pages_list"', '"name":"pages_read"']);
+    t.match((await tools("beta", { aud: audience })).body, { status: 401, code: "invalid_token" });
+  }
+  t.match((await tools("acme", { aud, scope: undefined })).body, { status: 403, code: "insufficient_scope" });
+  const pages = service.visitor.get("/v2/handles/acme/pages");
+  const token = await outsideToken(key, { aud });
+  t.match((await pages.set("Authorization", `Bearer ${token}`)).body, { status: 401, code: "invalid_token" });
+});
+
 t.test("a key set in a file works the same", async (t) => {
   const key = await outsideKey("one");
   const file = join(t.testdir(), "keys.json");

@@ -80,7 +80,7 @@ export class Sessions implements TokenVerifier {
 
   async check(token: string, resource?: string): Promise<TokenSession> {
     const session = await this.#signed(token);
-    if (session.resource !== undefined && session.resource !== resource)
+    if (session.resources !== undefined && !session.resources.some((one) => one === resource))
       throw new Fail("invalid_token", { detail: "The token was issued for another resource." });
     if (session.sessionId !== undefined && !(await this.#isLive(session)))
       throw new Fail("invalid_token", { detail: "The session was ended; sign in again." });
@@ -100,14 +100,14 @@ export class Sessions implements TokenVerifier {
   }
 
   async #verify(token: string): Promise<{ payload: JWTPayload; isOwn: boolean }> {
-    const { keys, ...expected } = await this.#signerOf(token);
+    const { keys, issuer } = await this.#signerOf(token);
     try {
       const { payload } = await jwtVerify(token, keys, {
         algorithms,
         clockTolerance: LEEWAY_SECONDS,
         requiredClaims: ["sub", "exp"],
         currentDate: new Date(this.#clock()),
-        ...expected,
+        issuer,
       });
       if (typeof payload.sub !== "string" || payload.sub === "") throw new Fail("invalid_token");
       return { payload, isOwn: keys === this.#ownKeys };
@@ -117,26 +117,28 @@ export class Sessions implements TokenVerifier {
     }
   }
 
-  /**
-   * The keys of the token's signer, and the issuer and audience that its tokens must have. Without AUTH_AUDIENCE the audience is BASE_URL.
-   */
-  async #signerOf(token: string): Promise<{ keys: Keys; issuer: string; audience?: string }> {
-    const { BASE_URL, AUTH_ISSUER, AUTH_AUDIENCE = BASE_URL } = this.#env;
+  /** The keys of the token's signer, and the issuer that its tokens must have. `sessionOf` reads their audience. */
+  async #signerOf(token: string): Promise<{ keys: Keys; issuer: string }> {
+    const { BASE_URL, AUTH_ISSUER } = this.#env;
     const { issuer, kid } = unverifiedHeader(token);
     if (this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid)
-      return { keys: await this.#outside.holding(kid), issuer, audience: AUTH_AUDIENCE };
+      return { keys: await this.#outside.holding(kid), issuer };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
-    // Own tokens have the service or one of its resources as audience; `sessionOf` reads which.
     return { keys: this.#ownKeys, issuer };
   }
 }
 
-/** Only own tokens name a session of this service; an external signer's session ids are ignored. */
-function sessionOf(env: Env, { sub = "", email, sid, aud, scope }: JWTPayload, isOwn: boolean): TokenSession {
-  if (isOwn && (typeof sid !== "string" || typeof aud !== "string"))
-    throw new Fail("invalid_token", { detail: "Sign in again." });
+/**
+ * A token whose audience is not the service has only its scopes, at the resources that are its audience. Only own tokens name a session
+ * of this service; an external signer's session ids are ignored.
+ */
+function sessionOf(env: Env, { sub = "", email, sid, aud = [], scope }: JWTPayload, isOwn: boolean): TokenSession {
+  if (isOwn && typeof sid !== "string") throw new Fail("invalid_token", { detail: "Sign in again." });
+  const { BASE_URL, AUTH_AUDIENCE = BASE_URL } = env;
   const mail = typeof email === "string" ? { email } : {};
-  const bound = isOwn && aud !== env.BASE_URL ? { resource: String(aud), scopes: String(scope ?? "").split(" ") } : {};
+  const resources = [aud].flat();
+  const isForService = resources.includes(isOwn ? BASE_URL : AUTH_AUDIENCE);
+  const bound = isForService ? {} : { resources, scopes: String(scope ?? "").split(" ") };
   return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}), ...bound };
 }
 

@@ -204,8 +204,8 @@ export interface TokenSession {
   email?: string;
   /** Id of a session of this service; absent for tokens of an external signer, which manages its own sessions. */
   sessionId?: string;
-  /** The resource that the token is restricted to (RFC 8707), with its scopes; absent if the token has all rights of its user. */
-  resource?: string;
+  /** The resources that the token is restricted to (RFC 8707), with its scopes; absent if the token has all rights of its user. */
+  resources?: readonly string[];
   scopes?: readonly string[];
 }
 
