@@ -7,8 +7,8 @@ import { pino } from "pino";
 import { attachDomain } from "../core/account/domains.ts";
 import {
   createHandle,
-  findHandle,
   grantRole,
+  mustExist,
   revokeRole,
   setEntitlement,
   setHandleActive,
@@ -85,7 +85,7 @@ const commands: Record<string, Command> = {
   "create-campaign": command(
     { needed: ["handle", "name"], optional: ["campaign"], flags: ["not-live"] },
     async (admin, { handle, name, campaign, "not-live": still }) => {
-      await mustBeHandle(admin, handle);
+      await mustExist(admin.redis, handle);
       return createCampaign(admin, { handle, name, campaignId: campaign, live: still === undefined });
     },
   ),
@@ -229,6 +229,7 @@ async function erase(
 
 /** Writes JSON lines, one a key between header and end, into a file that its owner alone may read. */
 async function writeExport(admin: Admin, { handle, file }: Options<"handle", "file">): Promise<unknown> {
+  await mustExist(admin.redis, handle);
   const path =
     file ?? join(admin.env.DATA_DIR, "exports", `${handle}-${new Date().toISOString().replaceAll(":", "-")}.jsonl`);
   mkdirSync(dirname(path), { recursive: true });
@@ -243,11 +244,6 @@ async function writeExport(admin: Admin, { handle, file }: Options<"handle", "fi
     await lines.close();
   }
   return { handle, file: path, keys: count };
-}
-
-async function mustBeHandle({ redis }: Admin, handle: string): Promise<void> {
-  if ((await findHandle(redis, handle)) === undefined)
-    throw new Fail("not_found", { detail: `There is no handle ${handle}.` });
 }
 
 function addressOf({ email }: { email?: string | undefined }): string | undefined {

@@ -82,6 +82,8 @@ t.test("an export contains every key of a handle, and erasing it leaves all othe
   await owner.get("/v2/handles/all/pages").expect(403);
   await owner.get("/v2/handles/acme/pages").expect(200);
   t.equal((await admin("erase-handle", "--handle", "all")).error?.code, "not_found");
+  t.equal((await admin("export-handle", "--handle", "all", "--file", file)).error?.code, "not_found");
+  t.match(readFileSync(file, "utf8"), '"end":true', "a wrong name leaves the file as it was");
 });
 
 t.test("a key that expires while it is exported is left out", async (t) => {
