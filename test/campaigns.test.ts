@@ -307,6 +307,24 @@ t.test("a name with a pasted tab or line break costs a lead no mail", async (t) 
   t.match(leads, [{ name: "Ada Lovelace Bcc: eve@x.example", message: "One\ntwo" }]);
 });
 
+t.test("what a lead wrote in several lines is one in a subject, and costs it no mail", async (t) => {
+  const campaign = await startCampaign(t);
+  const { owner } = campaign.sending;
+  const template = { templateId: "tmpl_note", name: "N", subject: "{{note}}: {{message}}", text: "{{note}}" };
+  await owner.post("/v2/handles/acme/email/templates").send(template).expect(201);
+  const { ruleId } = await campaign.rule({ templateId: "tmpl_note", variableMappings: { note: "fields.note" } });
+  const leadId = await campaign.capture({
+    ...{ email: "ada@x.example", note: "One\r\nBcc: eve@x.example\u2028two", message: "long ".repeat(400) },
+  });
+  await eventually(() => campaign.mails.length === 1);
+  const { subject = "", bcc } = campaign.mails[0]?.headers ?? {};
+  t.match(subject, /^One Bcc: eve@x.example two: long (long )*long$/);
+  t.equal(bcc, undefined);
+  const { body } = await owner.get(`${rules}/${ruleId}/preview?leadId=${leadId}`).expect(200);
+  t.equal(body.subject, subject);
+  t.match(body.text, /^One\r\nBcc: eve@x.example\u2028two\n/);
+});
+
 t.test("a delayed rule waits, and looks at everything again when its time has come", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

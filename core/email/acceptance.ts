@@ -18,6 +18,7 @@ import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { mailKeys } from "./events.ts";
+import { mustFitSubject } from "./grammar.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustHaveAll, renderTemplate, type TemplateState, templateState, templateVersion } from "./templates.ts";
@@ -166,7 +167,7 @@ async function contentOf(runtime: Runtime, request: MailRequest, { rights, templ
 /** The variables, after a check that the template can be rendered with them. */
 async function fromTemplate(
   runtime: Runtime,
-  { handle, purpose, variables = {} }: MailRequest,
+  { handle, purpose, origin, variables = {} }: MailRequest,
   template: TemplateState | undefined,
 ): Promise<object> {
   if (template === undefined) throw new Fail("email_template_not_found");
@@ -174,6 +175,8 @@ async function fromTemplate(
   if (status !== "ACTIVE") throw new Fail("email_template_not_active");
   const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
   mustHaveAll(parsed, variables);
+  // Visitors wrote the values of a rule: they become one line instead.
+  if (origin === "api") mustFitSubject(parsed.subject, variables);
   // A value that its context forbids is refused now, not at the delivery.
   renderTemplate(parsed, variables);
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };

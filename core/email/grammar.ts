@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { clip } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 import { escapeHtml } from "../platform/words.ts";
@@ -48,8 +49,8 @@ export function namesIn(pieces: Pieces): string[] {
 }
 
 /**
- * Renders a template in one pass: placeholders in values are not expanded. Absent values are empty. `invalid_request` for a value that its
- * context forbids, and as soon as the result is too long.
+ * Renders a template in one pass: placeholders in values are not expanded. Absent values are empty, and those in a subject become one line.
+ * `invalid_request` for a value that its context forbids, and as soon as the result is too long.
  */
 export function render(pieces: Pieces, variables: Readonly<Record<string, string>>): string {
   let text = "";
@@ -59,6 +60,20 @@ export function render(pieces: Pieces, variables: Readonly<Record<string, string
       throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
   }
   return text;
+}
+
+/** Characters that no header value may contain, so that it can't add headers. */
+const NO_LINE = /[\p{Cc}\u2028\u2029]+/gu;
+
+/** `invalid_request` for a value that would not be in the subject as it is. */
+export function mustFitSubject(subject: Pieces, variables: Readonly<Record<string, string>>): void {
+  for (const name of namesIn(subject)) {
+    const value = variables[name] ?? "";
+    if (value.search(NO_LINE) !== -1)
+      throw invalid(`/variables/${name}`, "must not contain control characters: it is used in the subject");
+    if (value.length > MAX_HEADER_LENGTH)
+      throw invalid(`/variables/${name}`, `is longer than ${MAX_HEADER_LENGTH} characters, too long for the subject`);
+  }
 }
 
 /** A placeholder in a source; offsets are in UTF-16 units. */
@@ -97,7 +112,7 @@ function malformed(field: Field, source: string, { at, why }: { at: number; why:
 function written(name: string, place: PlaceholderContext, variables: Readonly<Record<string, string>>): string {
   const value = Object.hasOwn(variables, name) ? (variables[name] as string) : "";
   if (place === "plain") return value;
-  if (place === "header") return header(name, value);
+  if (place === "header") return clip(value.replace(NO_LINE, " "), MAX_HEADER_LENGTH);
   return escapeHtml(place === "html" ? value : addressPart(name, place, value));
 }
 
@@ -112,15 +127,6 @@ function addressPart(name: string, place: Exclude<HtmlContext, "html">, value: s
     throw invalid(`/variables/${name}`, "is not part of a host name");
   if (place === "address" && !hasSafeScheme(value))
     throw invalid(`/variables/${name}`, "is not an address of http, https, mailto or tel");
-  return value;
-}
-
-/** A header value: one line, so that it can't add headers. */
-function header(name: string, value: string): string {
-  if (/[\p{Cc}\u2028\u2029]/u.test(value))
-    throw invalid(`/variables/${name}`, "must not contain control characters: it is used in the subject");
-  if (value.length > MAX_HEADER_LENGTH)
-    throw invalid(`/variables/${name}`, `is longer than ${MAX_HEADER_LENGTH} characters, too long for the subject`);
   return value;
 }
 

@@ -29,7 +29,7 @@ import {
   readRecord,
   requireRecord,
 } from "../store/records.ts";
-import { namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
+import { mustFitSubject, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-places.ts";
 import { UNSUBSCRIBE_PATH } from "./return-path.ts";
 
@@ -124,7 +124,7 @@ export async function listTemplates(
   return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
 }
 
-/** The rendered mail for these variables, with a sample unsubscribe address; `template_variables_missing`. */
+/** The rendered mail for a client's variables, or for those of a rule, with a sample unsubscribe address; `template_variables_missing`. */
 export async function previewTemplate(
   runtime: Runtime,
   input: Infer<typeof templatePreview> & { purpose?: Purpose },
@@ -133,6 +133,7 @@ export async function previewTemplate(
   const parsed = parseTemplate(template, input.purpose);
   const variables = { [unsubscribeVariable]: `${runtime.env.BASE_URL}${UNSUBSCRIBE_PATH}/sample`, ...input.variables };
   mustHaveAll(parsed, variables);
+  if (input.purpose === undefined) mustFitSubject(parsed.subject, variables);
   return renderTemplate(parsed, variables);
 }
 
