@@ -190,6 +190,7 @@ t.test("a report counts whichever way its server writes it", async (t) => {
     { status: "5.1.1 (bad destination mailbox)", action: "failed (permanently)" },
     { status: "", words: "550 no thanks, see 5.1.1.1", suppressed: false },
     { status: "5.7.1", words: "550 5.1.1 unknown", suppressed: false },
+    { status: "", words: "host mx[10.5.1.1] said: 550 no thanks", suppressed: false },
   ] as { status: string; action?: string; words?: string; suppressed?: boolean }[]) {
     const id = await acme.send(["ann@far.example"]);
     await acme.until(id, "SENT");
@@ -197,6 +198,33 @@ t.test("a report counts whichever way its server writes it", async (t) => {
     t.match((await post(service, "inbound", bounce(from, report))).body, { applied: 1 }, JSON.stringify(report));
     const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
     t.equal(suppressions.length, suppressed ? 1 : 0, JSON.stringify(report));
+    await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
+  }
+});
+
+t.test("an internationalised bounce counts, and one that a mail system wrote as text", async (t) => {
+  const { server, service, acme } = await start(t);
+  const text = (...lines: string[]) =>
+    ["Subject: failure notice", "", ...lines, "--- Below is a copy.", "5.1.1"].join("\r\n");
+  const [system, person] = ["From: MAILER-DAEMON@mx.far.example", "From: ann@far.example"];
+  const qmail = text("<ann@far.example>:", "Sorry, no mailbox here by that name. (#5.1.1)");
+  const cases: [mail: (to: string) => string, status: string][] = [
+    [
+      (to) =>
+        bounce(to).replace("message/delivery", "message/global-delivery").replace("message/rfc822", "message/global"),
+      "BOUNCED",
+    ],
+    [(to) => `${system}\r\nTo: ${to}\r\n${qmail}`, "BOUNCED"],
+    [(to) => `${system}\r\nTo: ${to}\r\n${text("Not yet: 451 4.4.1 busy. I keep trying.")}`, "SENT"],
+    [(to) => `${person}\r\nTo: ${to}\r\n${qmail}`, "SENT"],
+  ];
+  for (const [mail, status] of cases) {
+    const id = await acme.send(["ann@far.example"]);
+    await acme.until(id, "SENT");
+    await post(service, "inbound", mail(server.mails.at(-1)?.from as string)).expect(200);
+    t.equal((await acme.read(id)).message.status, status);
+    const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
+    t.equal(suppressions.length, status === "BOUNCED" ? 1 : 0);
     await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
   }
 });

@@ -3,7 +3,7 @@ import PostalMime, { type Email } from "postal-mime";
 import type { Feedback } from "../../../schemas/email.ts";
 import { Fail } from "../../platform/errors.ts";
 
-/** An incoming report about a sent mail: a bounce (RFC 3464), a complaint (RFC 5965) or an unsubscription. */
+/** An incoming report about a sent mail: a bounce (RFC 3464, RFC 6533, or plain text), a complaint (RFC 5965) or an unsubscription. */
 interface Report {
   /** Recipients of the report: one of them may be a return path. */
   addresses: string[];
@@ -29,7 +29,7 @@ export async function readReport(bytes: Buffer): Promise<Report> {
   return {
     addresses: addressesOf(mail),
     originalMessageId: originalOf(mail),
-    notices: [...bounces(mail), ...complaints(mail)].slice(0, MAX_NOTICES),
+    notices: [...bounces(mail), ...textBounces(mail), ...complaints(mail)].slice(0, MAX_NOTICES),
   };
 }
 
@@ -74,13 +74,15 @@ function isAddressLike(word: string): boolean {
 }
 
 function originalOf(mail: Email): string | undefined {
-  const original = partsOf(mail, "message/rfc822")[0] ?? partsOf(mail, "text/rfc822-headers")[0] ?? "";
+  const original =
+    partsOf(mail, "message/rfc822", "message/global", "text/rfc822-headers", "message/global-headers")[0] ?? "";
   return fieldsOf(original.split(/\n\s*\n/)[0] ?? "").get("message-id");
 }
 
 /** One notice per recipient of a delivery status (RFC 3464, section 2.3); the first block is about the whole message. */
 function bounces(mail: Email): MailReport[] {
-  const blocks = partsOf(mail, "message/delivery-status").flatMap((part) => part.split(/\n\s*\n/));
+  const parts = partsOf(mail, "message/delivery-status", "message/global-delivery-status");
+  const blocks = parts.flatMap((part) => part.split(/\n\s*\n/));
   return blocks.map(fieldsOf).flatMap((fields): MailReport[] => {
     const type = { failed: "BOUNCED" as const, delivered: "DELIVERED" as const }[firstWord(fields.get("action"))];
     const recipient = addressIn(fields.get("original-recipient") ?? fields.get("final-recipient"));
@@ -88,8 +90,19 @@ function bounces(mail: Email): MailReport[] {
   });
 }
 
-/** RFC 3463, section 2. */
-const ENHANCED_STATUS = /\b[245]\.\d{1,3}\.\d{1,3}\b(?!\.)/;
+/**
+ * The notice of a mail system that writes bounces as text, as qmail does: its first permanent status, above its copy of the mail. Delays
+ * name a transient one, and answers of people don't come from a mail system.
+ */
+function textBounces({ from, text, attachments }: Email): MailReport[] {
+  if (attachments.length > 0 || !/^(mailer-daemon|postmaster)@/i.test(from?.address ?? "")) return [];
+  const [own = ""] = (text ?? "").split(/^(?:---|received:|return-path:|message-id:)/im, 1);
+  const line = own.split("\n").find((one) => ENHANCED_STATUS.exec(one)?.[0].startsWith("5"));
+  return line === undefined ? [] : [{ type: "BOUNCED", ...diagnosis(new Map([["diagnostic-code", line.trim()]])) }];
+}
+
+/** RFC 3463, section 2; no part of a network address. */
+const ENHANCED_STATUS = /(?<![\d.])[245]\.\d{1,3}\.\d{1,3}\b(?!\.)/;
 
 function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "smtpCode" | "enhancedStatus"> {
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
@@ -115,8 +128,8 @@ function complaints(mail: Email): MailReport[] {
   });
 }
 
-function partsOf({ attachments }: Email, type: string): string[] {
-  return attachments.filter(({ mimeType }) => mimeType === type).map(({ content }) => textOf(content));
+function partsOf({ attachments }: Email, ...types: string[]): string[] {
+  return attachments.filter(({ mimeType }) => types.includes(mimeType)).map(({ content }) => textOf(content));
 }
 
 function textOf(content: ArrayBuffer | Uint8Array | string): string {
