@@ -4,7 +4,8 @@ import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
 import { askedWait, RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/attempts.ts";
-import { dispatchEvent } from "../core/webhooks/deliveries.ts";
+import { dispatchEvent, testWebhook } from "../core/webhooks/deliveries.ts";
+import { createWebhook } from "../core/webhooks/endpoints.ts";
 import { eventJob } from "../core/webhooks/events.ts";
 import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -355,6 +356,25 @@ t.test("an endpoint that hangs keeps no other waiting", async (t) => {
   for (let count = 0; count < 60; count++) await cause(service, "scheduling.booking.created", { count });
   await eventually(() => quick.received.length === 60);
   t.ok(hanging.received.length <= 20, "the hanging one has its own limit");
+});
+
+t.test("however many endpoints hang, each has its sender, and none of the others waits", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const { runtime } = service;
+  let open = 0;
+  const hanging = await startReceiver(t, (response) => {
+    open++;
+    response.on("close", () => open--);
+  });
+  const quick = await startReceiver(t);
+  const test = async (handle: string, url: string) => {
+    const { webhook } = await createWebhook(runtime, { handle, url });
+    return testWebhook(runtime, { handle, webhookId: webhook.webhookId });
+  };
+  await Promise.all(Array.from({ length: 510 }, (_, at) => test(`acme${at % 11}`, hanging.url)));
+  await eventually(() => open === 510);
+  await test("acme", quick.url);
+  await eventually(() => quick.received.length === 1);
 });
 
 t.test("a stopping sender records what is in flight and leaves the rest to another", async (t) => {

@@ -32,7 +32,7 @@ export const workerRows: WorkerRow[] = [
   jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
   jobRow("webhooks.dispatch", dispatchEvent),
   jobRow("webhooks.dispatch-all", dispatchEvents),
-  jobRow("webhooks.deliver", sendDeliveries),
+  { ...jobRow("webhooks.deliver", sendDeliveries), slotless: true },
 ];
 
 /** Continuous work while the process serves a queue; it ends soon after the signal. */

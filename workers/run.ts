@@ -33,7 +33,8 @@ export interface Workers {
 
 /**
  * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Calls to endpoints, name servers and calendar
- * servers occupy a slot while they wait, and a slow server must not block the others (`Lanes`). Rules wait for Redis more than they compute.
+ * servers occupy a slot while they wait, and a slow server must not block the others (`Lanes`, `slotless`). Rules wait for Redis more than they
+ * compute.
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 
@@ -86,7 +87,11 @@ function startWorker(
     if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
     const lane = row.lane?.(bull.data as never);
     if (lane !== undefined && !lanes.enter(lane)) return delayJob(bull, token);
-    await perform(runtime, row, bull, signalOf(row)).finally(() => lane !== undefined && lanes.leave(lane));
+    if (row.slotless) worker.concurrency++;
+    await perform(runtime, row, bull, signalOf(row)).finally(() => {
+      if (row.slotless) worker.concurrency--;
+      if (lane !== undefined) lanes.leave(lane);
+    });
   };
   const options = {
     connection: shared,

@@ -18,11 +18,14 @@ import { sealedPlace, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;
+/** Concurrent deliveries of a process, which its senders share; each may make one. */
+const MAX_PROCESS_DELIVERIES = 10_000;
+let senders = 0;
 /** Ms after which a delivery whose process died is taken again, and in which a sender must send a heartbeat. */
 const LEASE_MS = 20_000;
-/** Ms between two polls with running deliveries, and between two heartbeats of a sender at its limit. */
-const POLL_INTERVAL_MS = 100;
-const HEARTBEAT_INTERVAL_MS = 2000;
+/** Ms between two polls with running deliveries: doubled in silence, since hanging endpoints would busy Redis. At its limit a sender waits longest. */
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 2000;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
 const GATHER_MS = 4;
 /** Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. */
@@ -51,7 +54,12 @@ export async function sendDeliveries(
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
   const sender = new Sender(runtime, place, signal);
-  while (await sender.takeTurn()) await sender.waitForResult();
+  senders++;
+  try {
+    while (await sender.takeTurn()) await sender.waitForResult();
+  } finally {
+    senders--;
+  }
 }
 
 /** The sender of an endpoint and its work in progress. */
@@ -65,6 +73,7 @@ class Sender {
   readonly #ended: Ended[] = [];
   /** The newest running delivery of each subject. */
   readonly #newest = new Map<string, Promise<void>>();
+  #pollMs = MIN_POLL_MS;
 
   constructor(runtime: Runtime, place: DeliveryRef, signal: AbortSignal) {
     this.#runtime = runtime;
@@ -91,7 +100,8 @@ class Sender {
   /** Waits for a result, or for the next poll. */
   async waitForResult(): Promise<void> {
     if (this.#running.size === 0) return;
-    const pollMs = this.#running.size < MAX_CONCURRENT_DELIVERIES ? POLL_INTERVAL_MS : HEARTBEAT_INTERVAL_MS;
+    const pollMs = this.#running.size < MAX_CONCURRENT_DELIVERIES ? this.#pollMs : MAX_POLL_MS;
+    this.#pollMs = Math.min(2 * pollMs, MAX_POLL_MS);
     if (this.#ended.length === 0) await atMost(Promise.race(this.#running), pollMs);
     if (this.#running.size + this.#ended.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
   }
@@ -107,7 +117,7 @@ class Sender {
       try {
         const reply = await scripts.turnWebhookSender(redis, turnKeys(this.#place), {
           ...{ senderId: this.#id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
-          ...{ busy, max: this.#signal.aborted ? 0 : MAX_CONCURRENT_DELIVERIES - busy },
+          ...{ busy, max: this.#signal.aborted ? 0 : Math.max(0, share() - busy) },
           ended: ended.map(endedOf),
         });
         return { reply, ended };
@@ -156,6 +166,7 @@ class Sender {
 
   #start([, , json, ...found]: LeasedReply): void {
     if (json === undefined) return;
+    this.#pollMs = MIN_POLL_MS;
     const { handle, webhookId } = this.#place;
     const webhook = JSON.parse(json) as StoredWebhook;
     const signers = signersOf(this.#runtime, sealedPlace(handle, webhookId), webhook);
@@ -184,6 +195,11 @@ class Sender {
       this.#runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
     }
   }
+}
+
+/** Concurrent deliveries that a sender may make now. */
+function share(): number {
+  return Math.min(MAX_CONCURRENT_DELIVERIES, Math.max(1, Math.floor(MAX_PROCESS_DELIVERIES / senders)));
 }
 
 function turnKeys({ handle, webhookId }: DeliveryRef): Parameters<typeof scripts.turnWebhookSender>[1] {
