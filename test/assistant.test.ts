@@ -167,6 +167,18 @@ t.test("the throttle is shared by both routes and tells when to come back", asyn
   t.ok(Number(refused.headers["retry-after"]) >= 1);
 });
 
+t.test("a throttled address tells no more about a handle or page than another", async (t) => {
+  const service = await furnished(t, {
+    workers: false,
+    env: { PUBLIC_PAGE_AGENT_RATE: "0.1", PUBLIC_PAGE_AGENT_BURST: "2" },
+  });
+  const at = (page: string) => service.visitor.post(`/v2/public/pages/${page}/agentic-question`).send({});
+  for (const page of ["nobody/bikes", "No_Handle/bikes", "acme/none"]) {
+    for (const status of [404, 404, 429]) await at(page).expect(status);
+    t.match((await at(page).expect(429)).body, { code: "rate_limited" }, page);
+  }
+});
+
 t.test("the chat stream has the documented headers, order and end", async (t) => {
   const service = await furnished(t);
   const answer = await post(

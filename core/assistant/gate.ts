@@ -8,17 +8,22 @@ import { takeToken } from "../store/throttle.ts";
 export async function admitQuestion(runtime: Runtime, page: Record<string, string>): Promise<void> {
   const { PUBLIC_PAGE_AGENT_RATE: rate, PUBLIC_PAGE_AGENT_BURST: burst } = runtime.env;
   const tag = await throttleTag(runtime.redis, page.handle ?? "");
-  await Promise.all([takeToken(runtime, { name: "assistant", tag, rate, burst }), mustBeOpen(runtime, page)]);
+  const [, open] = await Promise.all([
+    takeToken(runtime, { name: "assistant", tag, rate, burst }),
+    isOpen(runtime, page),
+  ]);
+  if (!open) throw new Fail("not_found");
 }
 
-/** The gate alone: the handle has the assistant and the page is published, or `not_found`. */
-export async function mustBeOpen(
-  runtime: Runtime,
-  { handle = "", pageSlug = "" }: Record<string, string>,
-): Promise<void> {
+/** The gate alone: `not_found` unless the handle has the assistant and the page is published. */
+export async function mustBeOpen(runtime: Runtime, page: Record<string, string>): Promise<void> {
+  if (!(await isOpen(runtime, page))) throw new Fail("not_found");
+}
+
+async function isOpen(runtime: Runtime, { handle = "", pageSlug = "" }: Record<string, string>): Promise<boolean> {
   const [enabled, status] = await Promise.all([
     isAgentEnabled(runtime, handle),
     runtime.redis.hget(keys.page(handle, pageSlug), "status"),
   ]);
-  if (!enabled || status !== "PUBLISHED") throw new Fail("not_found");
+  return enabled && status === "PUBLISHED";
 }
