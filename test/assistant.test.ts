@@ -435,6 +435,34 @@ t.test("the end of an answer is numbered after the chunks that a client had befo
   leave.abort();
 });
 
+t.test("an answer whose web process ends goes on elsewhere, and a reader misses no chunk", async (t) => {
+  const model = await startModelServer({ reply: () => "A cargo bike costs 39 EUR a day. ".repeat(30), everyMs: 20 });
+  t.teardown(() => model.close());
+  const service = await furnished(t, { env: modelEnv(model) });
+  const ending = await startService(t, {
+    redis: service.redis,
+    env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", ...modelEnv(model) },
+  });
+  const chatId = "a-capability-id-6";
+  const asked = { id: chatId, messages: [message("How much is a cargo bike?")], resumable: true };
+  let before = "";
+  for await (const part of (await post(ending, asked)).body!.pipeThrough(new TextDecoderStream())) {
+    before += part;
+    if (part.includes("text-delta")) await ending.runtime.relay.close();
+  }
+  const [, lastId = ""] = /id: (\d+)\ndata: \{"type":"error".*\n\ndata: \[DONE\]\n\n$/.exec(before) ?? [];
+  const stream = `${service.url}${page}/agentic-chat/${chatId}/stream`;
+  const rest = await (await fetch(stream, { headers: { "last-event-id": lastId } })).text();
+  t.match(rest, /"type":"finish"/);
+  const numbers = Array.from(`${before}${rest}`.matchAll(/id: (\d+)\ndata: \{"type":"(?!error)/g), ([, id]) =>
+    Number(id),
+  );
+  t.same(
+    numbers,
+    numbers.map((_, at) => at + 1),
+  );
+});
+
 t.test("a form that an answer had is shown again when that answer is asked for again", async (t) => {
   const service = await furnished(t, { workers: true });
   const asked = { id: "a-capability-id-5", messages: [message("Please send me a quote for ten bikes")] };

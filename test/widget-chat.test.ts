@@ -11,7 +11,7 @@ import {
   lesson,
   section,
 } from "../fixtures/chat/examples.ts";
-import { type ChatOptions, type ChatServer, cut, forget, startChat } from "../fixtures/chat/server.ts";
+import { type ChatOptions, type ChatServer, cut, forget, handOver, startChat } from "../fixtures/chat/server.ts";
 import { ChatVisitor } from "../fixtures/chat/visitor.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -223,6 +223,26 @@ async function run(t: Test): Promise<void> {
     t.ok(resumed.every(({ headers }) => Number(headers["last-event-id"]) > 0));
     t.equal(server.of("POST", "/agentic-chat").length, 1, "nothing was asked twice");
     t.equal(await visitor.retry.count(), 0);
+  });
+
+  await t.test("an answer whose web process ends goes on at another one", async (t) => {
+    async function* script(): AsyncGenerator<Chunk | typeof handOver> {
+      yield handOver;
+      await eventually(() => server.of("GET", "/stream").length === 1);
+      yield* opening();
+      yield delta("A first plan ");
+      await visitor.answer.getByText("A first plan").waitFor();
+      yield handOver;
+      yield delta("takes two weeks.");
+      yield* closing();
+    }
+    const { visitor, server } = await visit(t, { script });
+    await visitor.open();
+    await visitor.ask("How long?");
+    await visitor.answered();
+    t.equal(await visitor.text(), "A first plan takes two weeks.");
+    t.equal(server.of("GET", "/stream").length, 2);
+    t.equal(server.of("POST", "/agentic-chat").length, 1, "nothing was asked twice");
   });
 
   await t.test("a stream that ends without its end is shown as interrupted", async (t) => {

@@ -125,7 +125,8 @@ async function* endedChunks(follower: RunSubscription, after: number): AsyncGene
     // Whatever the cause, the visitor only learns that the answer was interrupted.
     end = interrupted;
   }
-  if (end) yield { id: last + 1, chunk: JSON.stringify(end) };
+  // If only this process lost the run, its next chunk still comes elsewhere, with the next number.
+  if (end) yield { id: follower.outcome ? last + 1 : last, chunk: JSON.stringify(end) };
 }
 
 async function fold(chunks: AsyncIterable<RunChunk>): Promise<QuestionAnswer> {

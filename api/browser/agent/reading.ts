@@ -43,6 +43,8 @@ async function read({ answer, changed }: Reading, response: Response): Promise<v
   let since = performance.now();
   for await (const { id, data } of readEvents(response.body)) {
     if (data === "[DONE]") continue;
+    // The error of a process that lost the answer: it goes on at another one.
+    if (id === (answer.last || "0")) return;
     addChunk(answer, JSON.parse(data));
     if (id) answer.last = id;
     changed();
