@@ -212,6 +212,7 @@ async function run(t: Test): Promise<void> {
       "long-words": [
         { viewport: { width: 320, height: 640 } },
         {
+          assistant: { intro: "v".repeat(200), suggestedQuestions: ["w".repeat(150)] },
           script: () =>
             answer("Donaudampfschifffahrtsgesellschaftskapitänskajüte".repeat(4), {
               ...everything,

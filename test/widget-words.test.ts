@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import type { BrowserContextOptions } from "playwright-core";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { bundled, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { answer, type Chunk, closing, delta, opening } from "../fixtures/chat/chunks.ts";
@@ -343,6 +343,17 @@ async function run(t: Test): Promise<void> {
         .evaluateAll((mounts) => mounts.map(({ clientHeight }) => clientHeight));
       t.ok(before[1]! < 100, "and no room was kept for it before");
     }
+  });
+
+  await t.test("no room is kept for the widget on paper and where scripts are off", async (t) => {
+    const body = "<div data-svc-public-page-agent-inline></div>";
+    const height = (page: Page) =>
+      page.locator("[data-svc-public-page-agent-inline]").evaluate((one) => one.clientHeight);
+    const { visitor } = await visit(t, { body });
+    await visitor.input.waitFor();
+    await visitor.page.emulateMedia({ media: "print" });
+    t.equal(await height(visitor.page), 0);
+    t.equal(await height((await visit(t, { body }, { javaScriptEnabled: false })).visitor.page), 0);
   });
 
   await t.test("the way to the latest message covers no text, and a long title keeps its distance", async (t) => {

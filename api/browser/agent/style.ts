@@ -54,7 +54,7 @@ button { display: inline-flex; align-items: center; justify-content: center; gap
 .latest { flex: none; padding: 0; border-radius: 0; border: 0; border-block-start: 1px solid var(--line); color: var(--muted); }
 .latest:focus-visible { outline-offset: -3px; }
 
-.welcome { display: grid; gap: .875rem; }
+.welcome { display: grid; gap: .875rem; grid-template-columns: minmax(0, 1fr); overflow-wrap: anywhere; }
 .chips { display: flex; flex-wrap: wrap; gap: .5rem; }
 .chip { border: 1px solid var(--line); border-radius: 22px; padding: .5em 1em; font-size: .9375rem; line-height: 1.35; background: var(--surface); overflow-wrap: anywhere; }
 button:not(.launcher, .send, .action):hover { background: var(--raised); }
