@@ -29,9 +29,12 @@ const MAX_CLOCK_SKEW_MS = 5000;
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
 const PERIOD_MS = 28 * day;
-/** Accounts of a handle that are read concurrently, and concurrent calendar reads of each: a reading may take some ten megabytes. */
+/**
+ * Accounts of a handle that are read concurrently, and concurrent calendar reads of each: a reading may take some ten megabytes, and
+ * Microsoft allows four calls per mailbox, of which one is left for a booking.
+ */
 const MAX_CONCURRENT_ACCOUNTS = 2;
-const MAX_CONCURRENT_READS = 4;
+const MAX_CONCURRENT_READS = 3;
 /** Real ms between two updates of the busy times while an account is slow to answer: less than a booking waits. */
 const UPDATE_INTERVAL_MS = 1000;
 /** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */

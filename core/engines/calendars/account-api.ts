@@ -1,11 +1,9 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import { Fail } from "../../platform/errors.ts";
 import { membersOf, parseJson } from "../../platform/json.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
-import { perConnection } from "../../store/connections.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
 import { MAX_INSTANCES } from "./busy-objects.ts";
@@ -42,8 +40,6 @@ const MAX_SPREAD_MS = 1_000;
 /** Longest pause in ms that a provider may impose. */
 const MAX_PAUSE_MS = 86_400_000;
 const MAX_ATTEMPTS = 3;
-/** Concurrent calls per account in one process: Microsoft allows four per mailbox. */
-const MAX_CONCURRENT_CALLS = 4;
 
 /** A provider's API, called on behalf of an account. */
 export class AccountApi {
@@ -104,7 +100,7 @@ export class AccountApi {
     const { runtime, account } = this.#holder;
     for (let tries = 1; ; tries++) {
       await waitForPause(runtime, account);
-      const answer = await inLane(runtime.redis, account, () => this.#sendOnce(call));
+      const answer = await this.#sendOnce(call);
       if (!isLimited(answer)) return answer;
       const ms = pauseOf(answer, tries);
       await runtime.redis.set(keys.providerPause(account.handle, account.credentialId), "1", "PX", ms);
@@ -163,30 +159,6 @@ function errorCodeIn(body: Buffer): string {
   } catch {
     // A page for people has no code.
     return "";
-  }
-}
-
-interface Lane {
-  running: number;
-  waiting: (() => void)[];
-}
-const lanesOf = perConnection(() => new Map<string, Lane>());
-
-/** Runs work once fewer than `MAX_CONCURRENT_CALLS` are running for the account. */
-async function inLane<T>(redis: Redis, { handle, credentialId }: CredentialRef, work: () => Promise<T>): Promise<T> {
-  const name = `${handle}/${credentialId}`;
-  const all = lanesOf(redis);
-  const lane = all.get(name) ?? { running: 0, waiting: [] };
-  all.set(name, lane);
-  if (lane.running >= MAX_CONCURRENT_CALLS) await new Promise<void>((resolve) => lane.waiting.push(resolve));
-  else lane.running += 1;
-  try {
-    return await work();
-  } finally {
-    // The next one takes over the place of this one.
-    const next = lane.waiting.shift();
-    if (next) next();
-    else if (--lane.running === 0) all.delete(name);
   }
 }
 
