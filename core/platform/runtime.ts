@@ -184,7 +184,7 @@ export interface RunRelay {
   claim(runId: string, generation: number): Promise<RunPublisher | ClaimRefusal>;
   /**
    * Reads a run from its start or after a chunk. It subscribes at once, so that a worker that claims the run later knows its reader: call it
-   * before the job is enqueued. Throws RunLost if nothing more can come, and ReaderStalled if the reader took nothing for 30 s.
+   * before the job is enqueued. Throws RunLost if nothing more can come.
    */
   follow(runId: string, options?: SubscribeOptions): RunSubscription;
   /** Ends all reading with RunLost, so that clients reconnect elsewhere. Runs that this process writes must have ended before. */

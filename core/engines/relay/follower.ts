@@ -4,11 +4,6 @@ import { keys } from "../../store/keys.ts";
 import { scripts } from "../../store/scripts.ts";
 import { endRun, type RelayTools, RunLost, readEntry, runKeys, type StreamEntry } from "./runs.ts";
 
-/** The reader took nothing for too long while chunks waited for it. */
-export class ReaderStalled extends Error {
-  override readonly name = "ReaderStalled";
-}
-
 /** The process that reads for its followers. */
 interface ChunkSource {
   /** Calls the next blocking read: it lacks this follower. */
@@ -34,7 +29,6 @@ export class Follower implements RunSubscription {
   #outcome: RunEnd | "closed" | undefined;
   #failure: Error | undefined;
   #answer: (() => void) | undefined;
-  #pulledAt = 0;
   #renewAt = 0;
   #leasedAt = this.#madeAt;
   /** The key of the run's stream, and the id of the last entry that was taken. */
@@ -64,11 +58,10 @@ export class Follower implements RunSubscription {
     return this;
   }
 
-  /** The next chunk. Throws RunLost or ReaderStalled, once, after the chunks that came before the failure. */
+  /** The next chunk. Throws RunLost, once, after the chunks that came before the failure. */
   async next(): Promise<IteratorResult<RunChunk>> {
     for (;;) {
       const value = this.#buffer.shift();
-      this.#pulledAt = performance.now();
       if (!this.isHungry && this.#buffer.length === 0) this.#continue();
       if (value) return { value, done: false };
       this.#throwFailure();
@@ -90,16 +83,12 @@ export class Follower implements RunSubscription {
     for (const entry of entries) if (this.isHungry && !this.#outcome) this.#take(entry);
   }
 
-  /** Closes a stalled reader, or every reader if the process can't read; renews the lease. Called often, with the time of the last read. */
+  /** Ends reading if the process can't read; renews the lease. Called often, with the time of the last read. */
   tend(readAt: number): void {
-    const { stall, lost } = this.#tools.times;
     const now = performance.now();
-    if (this.#buffer.length > 0 && now - this.#pulledAt >= stall) {
-      this.#buffer.length = 0;
-      void this.fail(new ReaderStalled(`Nothing was taken for ${stall} ms.`));
-    }
     // By then the connection has noticed a dead server and tried others.
-    if (now - Math.max(readAt, this.#madeAt) > 2 * lost) void this.fail(new RunLost("Chunks can't be read."));
+    if (now - Math.max(readAt, this.#madeAt) > 2 * this.#tools.times.lost)
+      void this.fail(new RunLost("Chunks can't be read."));
     if (now >= this.#renewAt && !this.#outcome) void this.#tendLease();
   }
 
@@ -159,7 +148,6 @@ export class Follower implements RunSubscription {
   }
 
   #put(chunks: RunChunk[]): void {
-    if (this.#buffer.length === 0) this.#pulledAt = performance.now();
     this.#buffer.push(...chunks);
     this.#last = chunks.at(-1)?.id ?? this.#last;
     this.isHungry = this.#buffer.length < MAX_BUFFERED_CHUNKS;

@@ -20,8 +20,6 @@ export interface RunTimes {
   lease: number;
   /** A resumable run continues for this long after its last reader left (docs/reference.md, "Chat stream"). */
   grace: number;
-  /** A reader that takes nothing for this long while chunks wait is closed. */
-  stall: number;
   /** The worker sends a heartbeat this often and learns whether its run is still wanted. */
   check: number;
   /** All data of a run expires after this long: the question from its creation, the answer from its end. */
@@ -33,7 +31,6 @@ export const runTimes: RunTimes = {
   lost: 15_000,
   lease: 10_000,
   grace: 10_000,
-  stall: 30_000,
   check: 250,
   keep: 600_000,
 };
