@@ -608,6 +608,23 @@ t.test("a booking moves in one step, under the same uid", async (t) => {
   t.match((await move("intro", "2026-10-05T13:00:00Z").expect(409)).body, { code: "booking_not_reschedulable" });
 });
 
+t.test("a repeated move changes nothing, and a request stays confirmed", async (t) => {
+  const { event, book, service, owner } = await openStage(t);
+  await event({ slug: "intro", confirmationRequired: true });
+  const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  const move = () =>
+    service.visitor
+      .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
+      .send({ bookingUid, slot: slot("10:00", "10:30") })
+      .expect(200);
+  t.match((await move()).body, { status: "PENDING", booking: { sequence: 1 } });
+  await owner.post(`/v2/handles/acme/scheduling/bookings/${bookingUid}/confirm`).expect(200);
+  t.match((await move()).body, {
+    status: "ACCEPTED",
+    booking: { sequence: 1, rescheduledFrom: { start: "2026-10-05T09:00:00.000Z" } },
+  });
+});
+
 t.test("a move doesn't count the booking it moves against the day's limit", async (t) => {
   const { event, book, service } = await openStage(t);
   await event({ slug: "few", maxBookingsPerDay: 1 });

@@ -122,6 +122,9 @@ async function moveTransition(runtime: Runtime, bookable: Bookable, request: Mov
   const status = statusAt(before, runtime.now());
   if (status === "CANCELLED" || status === "REJECTED" || Date.parse(before.start) <= runtime.now())
     throw new Fail("booking_not_reschedulable");
+  // A repeated request whose answer was lost: nothing moves, and nobody is told.
+  if (slot.start === Date.parse(before.start) && slot.end === Date.parse(before.end))
+    return { handle, booking: before, before, step: "noted", visitor: request.visitor };
   const booking = movedBooking(runtime, bookable, { request, before });
   await requireAvailable(runtime, bookable, { slot, timeZone: before.attendee.timeZone, moving: bookingUid });
   return {
