@@ -1,7 +1,7 @@
 import ICAL from "ical.js";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
-import { openStage } from "../fixtures/scheduling/owner.ts";
+import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 
 const route = "/v2/handles/acme/scheduling/calendar-feed";
 
@@ -59,6 +59,20 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
   await owner.delete(route).expect(204);
   await service.visitor.get(new URL(rotated.url).pathname).expect(404);
   await service.visitor.get(route).expect(401);
+});
+
+t.test("no character of a visitor makes a calendar unreadable to programs that exchange it as XML", async (t) => {
+  const { owner, service, event, book } = await openStage(t);
+  await event({ slug: "intro", bookingFields: [{ id: "note", label: "Note", type: "textarea" }] });
+  const attendee = { name: "Ada\uffff 😀", email: "ada@example.com" };
+  const answers = { note: "first\u0000\u0007\u001b\nsecond\ufffe" };
+  const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30, { attendee, answers }).expect(201)).body;
+  const { pathname } = new URL((await owner.post(route).expect(201)).body.feed.url);
+  const feed = (await service.visitor.get(pathname).expect(200)).text;
+  t.match(feed, "Ada 😀");
+  t.match(feed, "Note: first\\nsecond");
+  const file = await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/calendar.ics`).expect(200);
+  for (const text of [feed, file.text]) t.notMatch(text, /[^\t\r\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u);
 });
 
 t.test("a feed of more than 1,000 bookings has those ahead, and an address only for a link", async (t) => {

@@ -155,12 +155,17 @@ function component(event: EventContent, status: string, people: Property[] = [])
 }
 
 function text(name: string, value: string): Property {
-  return [name, {}, "text", value.replace(/\r\n?/g, "\n")];
+  return [name, {}, "text", xmlCharacters(value.replace(/\r\n?/g, "\n"))];
+}
+
+/** Without characters that XML forbids (XML 1.0, section 2.2): one of them makes a whole calendar unreadable to CalDAV clients. */
+function xmlCharacters(value: string): string {
+  return value.replace(/[^\t\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "");
 }
 
 /** A text of a property that ical.js doesn't know: without the parameter VALUE, which many programs don't expect there. */
 function plainText(name: string, value: string): Property {
-  return [name, {}, "unknown", value.replace(/[\\;,]/g, "\\$&").replace(/\r\n?|\n/g, "\\n")];
+  return [name, {}, "unknown", xmlCharacters(value.replace(/[\\;,]/g, "\\$&").replace(/\r\n?|\n/g, "\\n"))];
 }
 
 function timeOf(name: string, instant: string, timeZone: string): Property {
@@ -177,7 +182,7 @@ function attendee({ email, name }: { email: string; name?: string | undefined },
 
 /** Many programs know neither quotes nor line breaks in parameters (RFC 6868). */
 function plain(value: string): string {
-  return value.replace(/["\\]/g, "'").replace(/\s+/g, " ");
+  return xmlCharacters(value.replace(/["\\]/g, "'").replace(/\s+/g, " "));
 }
 
 /** The event's zone; UTC if clocks go back around it: a local time that occurs twice is the first to some programs, the second to others. */
