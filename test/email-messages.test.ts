@@ -124,6 +124,13 @@ t.test("a suppressed address gets no mail until its owner removes the suppressio
   await ask({ to: ["ann@far.example"] }).expect(202);
 });
 
+t.test("a suppression whose reason is half a character bars no later one", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { owner, root } = await makeSending(service);
+  const suppress = () => owner.post(`${root}/suppressions`).send({ email: "ann@far.example", reason: "no \ud83d" });
+  for (let times = 0; times < 2; times++) t.match((await suppress().expect(201)).body.suppression.reason, "no \ufffd");
+});
+
 t.test("events are found by message, recipient, purpose and time, the newest first, page by page", async (t) => {
   const service = await startMailing(t, nowhere);
   const { send, owner, root } = await makeSending(service);

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type {
   handleListing,
   newSuppression,
@@ -18,7 +19,9 @@ export function suppressionOf(
   address: string,
   more: { source: SuppressionSource; reason?: string; messageId?: string; at: number },
 ): Suppression {
-  const { source, reason = source, messageId = null, at } = more;
+  const { source, messageId = null, at } = more;
+  // Without lone surrogates, since Redis decodes it later.
+  const reason = Buffer.from(more.reason ?? source).toString();
   return { email: sameAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
 }
 
