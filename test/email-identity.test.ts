@@ -101,6 +101,17 @@ t.test("a domain whose records are published becomes ready after a reconcile", a
   t.match((await owner.get(path("acme.example"))).body.senderProfiles, [{ senderId: "sender_a" }]);
 });
 
+t.test("however often a check is requested, a domain has one a second", async (t) => {
+  const { service } = await start(t);
+  const owner = await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
+  const started = Date.now();
+  for (let count = 0; count < 20; count++) await owner.post(`${path("acme.example")}/reconcile`).expect(202);
+  const seconds = Math.floor(Date.now() / 1000) - Math.floor(started / 1000) + 1;
+  const { delayed, waiting } = await service.runtime.queues.queue("email").getJobCounts("delayed", "waiting");
+  t.ok((delayed as number) + (waiting as number) <= seconds);
+});
+
 t.test("records are compared as receivers read them", async (t) => {
   const { dns, service } = await start(t);
   await service.handle("acme");

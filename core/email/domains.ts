@@ -10,6 +10,7 @@ import { realTimeIn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
+import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { cursorAfter, pageOf } from "../store/paging.ts";
@@ -125,7 +126,7 @@ export async function startDueChecks(runtime: Runtime): Promise<number> {
   const { claimed } = await checks.claim(100, CLAIM_MS);
   for (const turn of claimed) {
     const [domain = "", account = ""] = turn.lane.split(" ");
-    await runtime.queues.later(checkJob(runtime, { domain, account }));
+    await runtime.queues.later(checkJob({ domain, account }));
     await checks.park(turn, realTimeIn(runtime, await interval(runtime, { domain, account })));
   }
   return claimed.length;
@@ -181,11 +182,14 @@ const nameOf = ({ domain, account }: JobData<"email.check">): string => `${domai
 
 async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
   await watch(runtime, claim);
-  await runtime.queues.later(checkJob(runtime, claim));
+  await runtime.queues.later(checkJob(claim));
 }
 
-function checkJob(runtime: Runtime, { domain, account }: JobData<"email.check">): Job {
-  return job("email.check", runtime.id("check_"), { domain, account });
+/** The check of a domain at the end of this second: all requests of a second are one check, which begins after them. */
+function checkJob({ domain, account }: JobData<"email.check">): Job {
+  const second = Math.floor(Date.now() / 1000) + 1;
+  const id = `check-${keyDigest(nameOf({ domain, account }))}-${second}`;
+  return job("email.check", id, { domain, account }, { delay: second * 1000 - Date.now() });
 }
 
 async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
