@@ -42,6 +42,20 @@ for (const does of ["hang", "close", "421"] as const) {
   }
 }
 
+for (const at of ["hello", "recipient", "dot"] as const)
+  t.test(`a server that trickles a reply at ${at} is left in the end`, async (t) => {
+    const rude = await startRudeServer(t, { at, does: "trickle" });
+    const service = await startMailing(t, `${rude.url}?sendTimeout=1000`, hurried(100));
+    const { send, read, until } = await makeSending(service);
+    const id = await send(["ann@far.example"]);
+    const deferred = await eventually(async () => (await read(id)).timeline.find(({ type }) => type === "DEFERRED"));
+    const word = { hello: "server_unavailable", recipient: "connection_lost", dot: "outcome_unknown" }[at];
+    t.equal(deferred.reason, `${word}: The server took too long.`);
+    if (at === "hello") await eventually(() => rude.connections >= 3);
+    rude.rudeness = undefined;
+    await until(id, "SENT");
+  });
+
 for (const [name, does] of [
   ["hangs", "hang"],
   ["closes", "close"],

@@ -30,7 +30,10 @@ export class SmtpFailure extends Error {
   }
 }
 
-/** Options that SMTP_URL may change by query parameters with nodemailer's names; times in ms. */
+/**
+ * Options that SMTP_URL may change by query parameters with nodemailer's names; times in ms. `sendTimeout` is ours: the time for a whole mail
+ * (RFC 5321, section 4.5.3.2.6), since a server that trickles its replies is never silent.
+ */
 const defaults = {
   host: "localhost",
   maxConnections: 10,
@@ -40,6 +43,7 @@ const defaults = {
   socketTimeout: 60_000,
   socketCloseTimeout: 1000,
   idleTimeout: 30_000,
+  sendTimeout: 600_000,
   // A connection that the server closed while idle is replaced once.
   maxRequeues: 1,
   rateLimit: 0,
@@ -50,10 +54,12 @@ const defaults = {
 export class SmtpPool implements Mailer {
   readonly settings: Mailer["settings"];
   readonly #pool: SMTPPool;
+  readonly #timeoutMs: number;
 
   constructor(url: string) {
     const options = Object.assign({}, defaults, parseConnectionUrl(url));
     this.settings = options;
+    this.#timeoutMs = options.sendTimeout;
     // The dispatcher applies the rate limit, since it covers all processes.
     this.#pool = new SMTPPool({ ...options, rateLimit: 0 });
   }
@@ -73,17 +79,21 @@ export class SmtpPool implements Mailer {
         return stream;
       },
     };
-    return new Promise((resolve, reject) => {
-      this.#pool.send({ data: {}, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>, (error) =>
-        error ? reject(new SmtpFailure(phaseOf(error, stream), error)) : resolve(),
-      );
-    });
+    return this.#inTime(
+      (signal) =>
+        new Promise<void>((resolve, reject) => {
+          const mail = { data: { signal }, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>;
+          this.#pool.send(mail, (error) =>
+            error ? reject(new SmtpFailure(phaseOf(error, stream), signal.reason ?? error)) : resolve(),
+          );
+        }),
+    );
   }
 
   /** Connects and logs in, to check that the server works. */
   async probe(): Promise<void> {
     try {
-      await this.#pool.verify();
+      await this.#inTime(() => this.#pool.verify());
     } catch (error) {
       throw new SmtpFailure("connect", error as Error);
     }
@@ -92,6 +102,19 @@ export class SmtpPool implements Mailer {
   /** Closes all connections, including those in use. */
   close(): void {
     this.#pool.close({ force: true });
+  }
+
+  /** Waits for work at most as long as a mail may take. The signal comes first, so that the work's own failure counts. */
+  async #inTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const stop = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        stop.abort(new Error("The server took too long."));
+        reject(stop.signal.reason as Error);
+      }, this.#timeoutMs);
+    });
+    return Promise.race([work(stop.signal), late]).finally(() => clearTimeout(timer));
   }
 }
 
