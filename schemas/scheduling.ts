@@ -110,13 +110,11 @@ const eventTypeBody = {
   bookingFields: s.withDefault(s.array(bookingField, { maxItems: 50 }), []),
 };
 const buffers = s.object({ beforeMinutes: s.withDefault(buffer, 0), afterMinutes: s.withDefault(buffer, 0) });
-/** Default number of minutes before the start until which a visitor's cancellation is refunded. */
-export const usualRefundMinutes = 1440;
 const payment = s.object({
   enabled: s.withDefault(s.boolean, false),
   amountMinor: s.optional(s.nullable(price)),
   currency: s.optional(s.nullable(currency)),
-  refundUntilMinutes: s.optional(s.integer(0, 525_600)),
+  refundUntilMinutes: s.withDefault(s.integer(0, 525_600), 1440),
 });
 const derived = { ...stamps, ...s.ignored("revision", "url", "bookable", "reason") };
 
@@ -125,7 +123,7 @@ export const newEventType = s.object({
   handle: s.handle,
   ...eventTypeBody,
   buffers: s.withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
-  payment: s.withDefault(payment, { enabled: false }),
+  payment: s.withDefault(payment, { enabled: false, refundUntilMinutes: 1440 }),
   ...derived,
   ...s.ignored("eventTypeId"),
 });
@@ -325,7 +323,7 @@ export const bookingPayment = s.object({
 
 /** A stored payment, with the account of its checkout, and its provider's payment id once it is paid. */
 type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
-  refundUntilMinutes?: number;
+  refundUntilMinutes: number;
   account?: string;
   paid?: { account: string; intent: string };
 };

@@ -1,13 +1,12 @@
-import {
-  type Booking,
-  type BookingField,
-  type eventType,
-  type eventTypeChange,
-  type eventTypePath,
-  type newEventType,
-  type StoredEventType,
-  type schedulingListing,
-  usualRefundMinutes,
+import type {
+  Booking,
+  BookingField,
+  eventType,
+  eventTypeChange,
+  eventTypePath,
+  newEventType,
+  StoredEventType,
+  schedulingListing,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -175,6 +174,5 @@ async function toEventType(runtime: Runtime, handle: string, stored: Stored): Pr
   const { timeZone } = bookableEventOf(handle, stored, schedules);
   const reason = await paymentProblem(runtime, handle, stored);
   const url = eventUrl(runtime, handle, stored.slug);
-  const payment = { refundUntilMinutes: usualRefundMinutes, ...stored.payment };
-  return { ...stored, payment, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
+  return { ...stored, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
 }
