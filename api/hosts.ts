@@ -1,5 +1,5 @@
 import type { Context } from "koa";
-import { handleOfHost, pageUrl } from "../core/pages/face.ts";
+import { handleOfHost, hostName, pageUrl } from "../core/pages/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
@@ -9,7 +9,7 @@ import type { RouteMatch } from "./routes.ts";
 /** False for the service's own hosts and for IP addresses, which is nearly always. */
 export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
   const given = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
-  const host = given.toLowerCase().replace(/:\d+$/, "");
+  const host = hostName(given);
   return !/^([\d.]+|\[.*\]|[^.]*)$/.test(host) && !env.ownHosts.has(host);
 }
 

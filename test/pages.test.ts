@@ -211,6 +211,7 @@ t.test("a handle's host serves only pages and public routes", async (t) => {
   await at("/other").expect(404).expect("content-type", /html/);
   await at("/", "nobody.pages.test").expect(404);
   await at("/", "ACME.pages.test:48391").expect(200);
+  await at("/", "acme.pages.test.").expect(200);
   await at("/healthz", "acme.pages.test:48391").expect(404);
   await at("/healthz").expect(404);
   await at("/v2/handles/acme/pages").expect(404);

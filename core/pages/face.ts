@@ -1,5 +1,5 @@
 /** What other modules may import from pages. */
-export { handleOfHost, listPublished, visitedUrl } from "./hosts.ts";
+export { handleOfHost, hostName, listPublished, visitedUrl } from "./hosts.ts";
 export { createPage, deletePage, listPages, pageUrl, publishPage, readPage, updatePage } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
 export {

@@ -11,9 +11,9 @@ const MAX_LISTED = 1000;
 
 /** The handle that a host serves; undefined for the service's own hosts and for unknown ones. */
 export async function handleOfHost(runtime: Runtime, name: string): Promise<string | undefined> {
-  const host = portless(name.toLowerCase());
+  const host = hostName(name);
   if (runtime.env.ownHosts.has(host)) return undefined;
-  const parent = portless(runtime.env.PUBLIC_DOMAIN ?? "");
+  const parent = hostName(runtime.env.PUBLIC_DOMAIN ?? "");
   if (parent !== "" && host.endsWith(`.${parent}`)) return host.slice(0, -parent.length - 1);
   return handleOfDomain(runtime, host);
 }
@@ -53,7 +53,7 @@ async function handleOfDomain({ redis }: Runtime, domain: string): Promise<strin
   return handle && owned === "1" ? handle : undefined;
 }
 
-/** The port doesn't affect the owner of a host. */
-function portless(host: string): string {
-  return host.replace(/:\d+$/, "");
+/** The name of a host in lower case, without its port and the dot that ends an absolute name. */
+export function hostName(host: string): string {
+  return host.toLowerCase().replace(/\.?(:\d+)?$/, "");
 }
