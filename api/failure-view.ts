@@ -40,7 +40,8 @@ export function failureView(fail: Fail, request: Request): View {
   // A row with its own text is one whose fields were not typed by the visitor.
   const wrong = request.said[fail.code] ? undefined : mistakes(fail.details.errors ?? [], words);
   const body = html`<p>${wrong ?? advice}</p>\n${nextLink(fail, request, words)}`;
-  return cardView({ language, title, status: fail.status, body, isFramed: true });
+  const script = request.formPage === undefined ? undefined : "back.js";
+  return cardView({ language, title, status: fail.status, body, script, isFramed: true });
 }
 
 /** The text of a failure: the row's choice, else that of the code, else that of the status. */

@@ -70,6 +70,8 @@ async function run(t: Test): Promise<void> {
     await page.getByText("Das ist keine E-Mail-Adresse.").waitFor();
     await assess(t, page, "lead-wrong");
     await page.getByRole("link", { name: "Zurück" }).click();
+    await page.getByRole("heading", { name: "Kontakt" }).waitFor();
+    t.equal(await page.getByLabel("Mail").inputValue(), "ada", "what was entered is still there");
     await page.getByLabel("Mail").fill("ada@example.com");
     await page.getByRole("button", { name: "Senden" }).click();
     await page.getByRole("heading", { name: "Vielen Dank" }).waitFor();
