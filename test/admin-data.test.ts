@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { adminOf } from "../fixtures/admin.ts";
 import { keyNames } from "../fixtures/redis.ts";
@@ -84,6 +85,23 @@ t.test("an export contains every key of a handle, and erasing it leaves all othe
   t.equal((await admin("erase-handle", "--handle", "all")).error?.code, "not_found");
   t.equal((await admin("export-handle", "--handle", "all", "--file", file)).error?.code, "not_found");
   t.match(readFileSync(file, "utf8"), '"end":true', "a wrong name leaves the file as it was");
+});
+
+t.test("a handle can be erased while visitors ask for it without end", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  let isErased = false;
+  const visits = async () => {
+    while (!isErased) await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@example.com" });
+  };
+  const visited = visits();
+  const erased = eraseHandle(service.runtime, "acme");
+  const late = new Promise((resolve) => setTimeout(resolve, 15_000, "late"));
+  t.match(await Promise.race([erased, late]), { handle: "acme" });
+  isErased = true;
+  await Promise.all([visited, erased]);
+  const isBucket = (key: string) => key.startsWith("bucket:");
+  t.same((await keyNames(service.runtime.redis, "*{acme}*")).filter((key) => !isBucket(key)), []);
 });
 
 t.test("a key that expires while it is exported is left out", async (t) => {
