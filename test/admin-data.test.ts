@@ -101,7 +101,10 @@ t.test("a handle can be erased while visitors ask for it without end", async (t)
   isErased = true;
   await Promise.all([visited, erased]);
   const isBucket = (key: string) => key.startsWith("bucket:");
-  t.same((await keyNames(service.runtime.redis, "*{acme}*")).filter((key) => !isBucket(key)), []);
+  t.same(
+    (await keyNames(service.runtime.redis, "*{acme}*")).filter((key) => !isBucket(key)),
+    [],
+  );
 });
 
 t.test("a key that expires while it is exported is left out", async (t) => {
