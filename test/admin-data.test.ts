@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { accountOf, createHandle } from "../core/account/handles.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { adminOf } from "../fixtures/admin.ts";
@@ -105,6 +106,22 @@ t.test("a handle can be erased while visitors ask for it without end", async (t)
     (await keyNames(service.runtime.redis, "*{acme}*")).filter((key) => !isBucket(key)),
     [],
   );
+});
+
+t.test("the account of a handle is cached for a minute, however often it is asked for", async (t) => {
+  const { runtime } = await startService(t);
+  const now = performance.now.bind(performance);
+  t.teardown(() => Object.assign(performance, { now }));
+  const made = { handle: "acme", owner: "user_acme", assistant: true };
+  await createHandle(runtime, { ...made, account: "acct_old" });
+  for (const seconds of [0, 40]) {
+    Object.assign(performance, { now: () => now() + seconds * 1000 });
+    t.equal(await accountOf(runtime.redis, "acme"), "acct_old");
+  }
+  await eraseHandle(runtime, "acme");
+  await createHandle(runtime, { ...made, account: "acct_new" });
+  Object.assign(performance, { now: () => now() + 80_000 });
+  t.equal(await accountOf(runtime.redis, "acme"), "acct_new");
 });
 
 t.test("a key that expires while it is exported is left out", async (t) => {

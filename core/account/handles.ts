@@ -45,12 +45,14 @@ export async function findHandle(redis: Redis, handle: string): Promise<HandleRe
 
 const accountsOf = perConnection(() => new LRUCache<string, string>({ max: 10_000, ttl: 60_000 }));
 
-/** The account of a handle; undefined if the handle doesn't exist. It never changes and is cached for a minute. */
+/** The account of a handle; undefined if the handle doesn't exist. Only an erasure changes it, so it is cached for a minute. */
 export async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
   const cache = accountsOf(redis);
-  const known = cache.get(handle) ?? (await redis.hget(keys.handle(handle), "account"));
-  if (known) cache.set(handle, known);
-  return known ?? undefined;
+  const known = cache.get(handle);
+  if (known) return known;
+  const account = (await redis.hget(keys.handle(handle), "account")) ?? undefined;
+  if (account) cache.set(handle, account);
+  return account;
 }
 
 /** The hash tag of a handle's throttle buckets; unknown handles share one. */
