@@ -44,7 +44,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`DELETE ${schedules}/:scheduleId`, creator, shape.schedulePath, core.deleteSchedule, {
     summary: "Delete a schedule",
-    failures: ["schedule_not_found", "schedule_in_use"],
+    failures: ["schedule_not_found"],
   }),
   route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,

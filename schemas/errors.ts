@@ -66,7 +66,6 @@ export const errors = {
   delay_minutes_above_maximum: [400, "delayMinutes must be at most 43200."],
   // scheduling
   schedule_not_found: [404, "The schedule does not exist."],
-  schedule_in_use: [409, "Event types use this schedule; give them another one first."],
   event_type_not_found: [404, "The event type does not exist."],
   event_type_slug_taken: [409, "An event type with this slug already exists."],
   booking_not_found: [404, "The booking does not exist."],

@@ -12,7 +12,6 @@ import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { changeRecord, createRecord, listRecords, placesOf, removeRecord, requireRecord } from "../store/records.ts";
-import { readCatalogSnapshot } from "./catalog.ts";
 
 /** A schedule as its owner sees it. */
 type Schedule = StoredSchedule & { handle: string; version: number };
@@ -56,18 +55,11 @@ export async function readSchedule(
   return { schedule: { ...stored, handle } };
 }
 
-/** Removes a schedule; `schedule_not_found`, `schedule_in_use` if event types name it, since they would get other hours. */
+/** Removes a schedule; event types that name it then use the handle's oldest one. */
 export async function deleteSchedule(
   runtime: Runtime,
   { handle, scheduleId }: Infer<typeof schedulePath>,
 ): Promise<void> {
-  const snapshot = await readCatalogSnapshot(runtime, handle);
-  const events = [...(snapshot?.catalog.offers.values() ?? [])].map(({ event }) => event);
-  const users = events.filter((event) => event.scheduleId === scheduleId).map(({ slug }) => slug);
-  if (users.length > 0) {
-    const detail = `Event types use this schedule (such as ${users[0]}); give them another one first.`;
-    throw new Fail("schedule_in_use", { detail });
-  }
   if (!(await removeRecord(runtime, placeOf(handle, scheduleId)))) throw new Fail("schedule_not_found");
 }
 
