@@ -195,3 +195,23 @@ t.test("the slot of an expired hold is listed and can be booked before a job has
   const second = await book("paid", "2026-10-05T09:00:00Z", 30).expect(201);
   t.not(second.body.bookingUid, made.body.bookingUid);
 });
+
+t.test("500 event types with a schedule of 2,000 rows for one date are read at once", async (t) => {
+  const { event, service, owner } = await openStage(t);
+  const { redis } = service.runtime;
+  const overrides = Array.from({ length: 2000 }, () => ({ date: "2026-10-06", startTime: "09:00", endTime: "10:00" }));
+  await owner.post(`${base}/schedules`).send({ scheduleId: "main", timeZone: "UTC", overrides }).expect(200);
+  const eventTypeId = await event({ slug: "intro" });
+  const stored = JSON.parse((await redis.hget(keys.eventType("acme", eventTypeId), "json")) ?? "");
+  const writes = redis.pipeline();
+  for (let at = 1; at < 500; at++) {
+    const copy = { ...stored, eventTypeId: `etp_${at}`, slug: `intro-${at}` };
+    writes.hset(keys.eventType("acme", copy.eventTypeId), { version: 1, json: JSON.stringify(copy) });
+    writes.zadd(keys.eventTypes("acme"), at, copy.eventTypeId);
+  }
+  await writes.incr(keys.catalogVersion("acme")).exec();
+  const begun = Date.now();
+  const { body } = await service.visitor.get(PUBLIC_EVENTS_PATH).expect(200);
+  t.equal(body.events.length, 500);
+  t.ok(Date.now() - begun < 2000, `${Date.now() - begun} ms`);
+});

@@ -47,21 +47,30 @@ function dateOf(text: string): number {
   return Date.parse(`${text}T00:00:00Z`) / day;
 }
 
+/** Hours by schedule: the many event types of one share them. */
+const timetables = new WeakMap<StoredSchedule, Timetable>();
+
 /** The hours of a schedule; without one, Monday to Friday 09:00–17:00 in the event type's zone. */
 export function timetableOf(schedule: StoredSchedule | undefined, eventZone: string): Timetable {
   if (schedule === undefined)
     return { timeZone: eventZone, kind: "default", week: workingWeek, dates: new Map(), closed: [] };
-  const { timeZone, weeklyAvailability, overrides } = schedule;
+  const timetable = timetables.get(schedule) ?? hoursOfSchedule(schedule);
+  timetables.set(schedule, timetable);
+  return timetable;
+}
+
+function hoursOfSchedule({ timeZone, weeklyAvailability, overrides }: StoredSchedule): Timetable {
   const week = workingWeek.map((_, weekday) => weeklyAvailability.filter((row) => row.day === weekday).map(hoursOf));
   const dates = new Map<number, Hours[]>();
   const closed: [number, number][] = [];
   for (const row of overrides) {
-    if ("from" in row) closed.push([dateOf(row.from), dateOf(row.to)]);
-    else
-      dates.set(dateOf(row.date), [
-        ...(dates.get(dateOf(row.date)) ?? []),
-        ...("startTime" in row ? [hoursOf(row)] : []),
-      ]);
+    if ("from" in row) {
+      closed.push([dateOf(row.from), dateOf(row.to)]);
+      continue;
+    }
+    const hours = dates.get(dateOf(row.date)) ?? [];
+    if ("startTime" in row) hours.push(hoursOf(row));
+    dates.set(dateOf(row.date), hours);
   }
   return { timeZone, kind: "weekly", week, dates, closed };
 }
