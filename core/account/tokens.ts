@@ -11,7 +11,7 @@ import {
 import type { Infer } from "../../schemas/schema.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
-import { base62, toBase62 } from "../platform/ids.ts";
+import { base62 } from "../platform/ids.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { listIds } from "../store/records.ts";
@@ -20,10 +20,9 @@ import { scripts } from "../store/scripts.ts";
 
 /** Prefix of every personal access token, for people and for secret scanners. */
 export const tokenPrefix = "pat_";
-/** Random base-62 characters of a token: 178 bits. */
-const SECRET_LENGTH = 30;
-const checksumLetters = 6;
-const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH + checksumLetters}}$`);
+/** Random base-62 characters of a token: 214 bits. */
+const SECRET_LENGTH = 36;
+const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 /** Most tokens of a user. */
 const MAX_TOKENS = 200;
 /** Ms between two updates of the last use. */
@@ -47,7 +46,7 @@ export async function createToken(
 ): Promise<{ token: NewToken }> {
   const { userId } = caller as { userId: string };
   const list = keys.userTokens(userId);
-  const secret = newSecret();
+  const secret = tokenPrefix + base62(SECRET_LENGTH);
   const tokenId = idOf(secret);
   const now = Date.now();
   const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
@@ -100,26 +99,11 @@ export async function revokeToken(
 
 /** The holder of a secret, read live; `invalid_token` for every string that is not a valid token now. */
 export async function holderOf(redis: Redis, secret: string): Promise<TokenHolder> {
-  if (!isWellFormed(secret)) throw new Fail("invalid_token");
+  if (!form.test(secret)) throw new Fail("invalid_token");
   const input = { digest: sha256(secret), now: Date.now(), intervalMs: TOUCH_INTERVAL_MS };
   const [userId, held] = await scripts.useToken(redis, { token: keys.token(idOf(secret)) }, input);
   if (userId === undefined) throw new Fail("invalid_token");
   return { userId, scopes: unpacked(held as string) };
-}
-
-function newSecret(): string {
-  const random = base62(SECRET_LENGTH);
-  return tokenPrefix + random + checksum(random);
-}
-
-/** Rejects typing errors and made-up tokens without reading Redis. */
-function isWellFormed(secret: string): boolean {
-  const random = secret.slice(tokenPrefix.length, -checksumLetters);
-  return form.test(secret) && checksum(random) === secret.slice(-checksumLetters);
-}
-
-function checksum(random: string): string {
-  return toBase62(sha256(random).readUIntBE(0, 6), checksumLetters);
 }
 
 /** The public id is another hash of the secret, so that one key finds the token. It reveals nothing about the stored digest. */

@@ -11,11 +11,3 @@ export function newId(prefix: string): string {
 export function base62(length: number): string {
   return Array.from({ length }, () => alphabet[randomInt(62)]).join("");
 }
-
-/** The last `length` base-62 digits of an integer. */
-export function toBase62(number: number, length: number): string {
-  let text = "";
-  for (let rest = number; text.length < length; rest = Math.floor(rest / 62))
-    text = (alphabet[rest % 62] as string) + text;
-  return text;
-}
