@@ -7,6 +7,7 @@ import { askedWait, RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/attempts
 import { dispatchEvent, testWebhook } from "../core/webhooks/deliveries.ts";
 import { createWebhook } from "../core/webhooks/endpoints.ts";
 import { eventJob } from "../core/webhooks/events.ts";
+import { sendDeliveries } from "../core/webhooks/sending.ts";
 import { openStage, PUBLIC_EVENTS_PATH, unlimited } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type ReceivedDelivery, startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
@@ -368,6 +369,17 @@ t.test("however many endpoints hang, each has its sender, and none of the others
   await eventually(() => open === 510);
   await test("acme", quick.url);
   await eventually(() => quick.received.length === 1);
+});
+
+t.test("a sender whose clock is seconds behind waits for its delivery", async (t) => {
+  const { runtime } = await startService(t);
+  const receiver = await startReceiver(t);
+  const { webhook } = await createWebhook(runtime, { handle: "acme", url: receiver.url });
+  const place = { handle: "acme", webhookId: webhook.webhookId };
+  const { delivery } = await testWebhook(runtime, place);
+  await runtime.redis.zadd(keys.webhookQueue("acme", webhook.webhookId), Date.now() + 3000, delivery.deliveryId);
+  await sendDeliveries(runtime, place, { signal: new AbortController().signal });
+  t.equal(receiver.received.length, 1);
 });
 
 t.test("a stopping sender records what is in flight and leaves the rest to another", async (t) => {

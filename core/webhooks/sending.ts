@@ -28,8 +28,11 @@ const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 2000;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
 const GATHER_MS = 4;
-/** Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. */
-const MAX_IDLE_MS = 1000;
+/**
+ * Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. Clocks of processes may differ by as much: the job
+ * of an instant that begins before it can't be added again.
+ */
+const MAX_IDLE_MS = 10_000;
 /** Ms of uninterrupted failures after which an endpoint is disabled (docs/reference.md, "Webhook delivery"). */
 const DISABLE_AFTER_MS = 5 * 86_400_000;
 /** Ms for which the first failure of an endpoint is known. */
@@ -148,7 +151,7 @@ class Sender {
     const { handle, webhookId } = this.#place;
     const wait = Number(next) - Date.now();
     const isHere = !this.#signal.aborted && wait <= MAX_IDLE_MS;
-    if (isHere) await setTimeout(Math.max(wait, 1));
+    if (isHere) await setTimeout(Math.max(wait, 1), undefined, { signal: this.#signal }).catch(() => undefined);
     else if (this.#signal.aborted) await queues.later(wakeJob(this.#runtime, handle, webhookId));
     else await this.#lookAgain(Number(next), "due");
     return isHere;
