@@ -22,8 +22,9 @@ export async function sendServiceMail(env: Env, to: string, { key, replyTo, ...c
   const envelope = { from: { name: "", address: senderOf(env) }, to: { name: "", address: to } };
   const messageId = `<${keyDigest(key)}@${senderOf(env).split("@")[1]}>`;
   const answers = replyTo === undefined ? {} : { replyTo: { name: "", address: replyTo } };
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
-    await transport.sendMail({ ...envelope, ...answers, messageId, headers: automatic, ...content, ...closed });
+    await transport.sendMail({ ...envelope, ...answers, messageId, headers: automatic, ...content, ...closed, signal });
   } catch (error) {
     // The server's reply may contain the address, and failures are logged.
     const { responseCode, code } = error as { responseCode?: number; code?: string };
@@ -32,6 +33,9 @@ export async function sendServiceMail(env: Env, to: string, { key, replyTo, ...c
     transport.close();
   }
 }
+
+/** Ms for a whole mail (RFC 5321, section 4.5.3.2.6): a server that trickles its replies is never silent. */
+const TIMEOUT_MS = 600_000;
 
 const automatic = { "Auto-Submitted": "auto-generated" };
 const closed = { disableFileAccess: true, disableUrlAccess: true };
