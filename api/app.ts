@@ -130,7 +130,9 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
     throw error;
   });
   const result = await row.run(runtime, input as never, caller);
-  if (isWrite(row)) void recordWrite(runtime, { ...auditEntry(row, parameters, result), userId: caller.userId ?? "" });
+  const { handle = "" } = parameters;
+  const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);
+  if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, result), ...writer });
   if (isStream(result) && !row.view) await sendStream(ctx, result);
   else sendReply(ctx, await replyOf(runtime, row, ctx, result));
 }
@@ -157,9 +159,9 @@ function isWrite({ access, method, isReadOnly = false }: Row): boolean {
 }
 
 /** The audited id: the one in the path, unless it is an address, which an erasure must find; else the one that the row reads from its result. */
-function auditEntry(row: Row, { handle = "", email: _address, ...named }: RouteMatch["parameters"], result: unknown) {
+function auditEntry(row: Row, { handle: _, email: _address, ...named }: RouteMatch["parameters"], result: unknown) {
   const subject = Object.values(named).join("/") || (row.wrote?.(result as never) ?? "");
-  return { handle, route: `${row.method} ${row.path}`, subject };
+  return { route: `${row.method} ${row.path}`, subject };
 }
 
 /** The reply for a result: a page for a form of a browser, the row's view, or JSON. */

@@ -44,6 +44,7 @@ export const integrationRows: Row[] = [
   page(`GET ${consent}/connect`, shape.consentPage, core.askForConsent, consentView, browserPage),
   page(`POST ${consent}/connect`, shape.consentForm, core.decideConsent, decidedView, {
     ...browserPage,
+    audited: ({ isConnected, userId, handle }) => (isConnected ? { userId, handle } : undefined),
     accepts: "form",
   }),
   route(`POST ${integrations}/caldav/credentials`, creator, shape.newCaldavCredential, core.connectCaldav, {

@@ -120,6 +120,8 @@ export interface Columns<R> {
   isReadOnly: boolean;
   /** The audited id of the result, for a POST whose path has no id below the handle. */
   wrote: (result: R) => string;
+  /** Who wrote to which handle on a page for browsers, whose path and header name neither; undefined if nothing was written. */
+  audited: (result: R) => { userId: string; handle: string } | undefined;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
   errorLogName: "assistant";
   /** Inputs that come from the header alone: body and query can't set them. */

@@ -164,6 +164,12 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     const done = await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(200);
     t.match(said(done.text), "is connected to Acme Kitchens");
     t.match(await credentialsOf(owner), [{ account: kinds[kind].account }]);
+    const connect = "POST /oauth/scheduling/:providerKey/connect";
+    const audited = await eventually(async () => {
+      const entries = await service.runtime.redis.xrange(keys.audit("acme"), "-", "+");
+      return entries.find(([, fields]) => fields.includes(connect));
+    });
+    t.match(audited[1], ["who", "user_acme", "route", connect, "id", kind]);
     await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(400);
     t.match((await get(address, mine).expect(400)).text, /not started in this browser/, "a state works once");
   });

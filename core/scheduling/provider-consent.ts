@@ -92,15 +92,15 @@ export async function askForConsent(
 export async function decideConsent(
   runtime: Runtime,
   { consentId, decision, ...sent }: Infer<typeof consentForm>,
-): Promise<{ isConnected: boolean; account: string; name: string }> {
+): Promise<{ isConnected: boolean; account: string; name: string; handle: string; userId: string }> {
   const session = await sessionOfForm(runtime, sent, { form: FORM, about: consentId });
   const sealed = await runtime.redis.getdel(keys.oauthConsent(consentId));
-  const { handle, providerKey, account, secret } = pendingOf(runtime, session, { consentId, sealed });
+  const { handle, userId, providerKey, account, secret } = pendingOf(runtime, session, { consentId, sealed });
   await handleSession(runtime, { token: session.token, handle, role: "CREATOR", scopes: undefined });
   const isConnected = decision === "connect";
   if (isConnected) await keepCredential(runtime, handle, { providerKey, account, secret });
   else await revoke(runtime, handle, { providerKey, account, secret: () => secret });
-  return { isConnected, account, name: await displayNameOf(runtime.redis, handle) };
+  return { isConnected, account, name: await displayNameOf(runtime.redis, handle), handle, userId };
 }
 
 /** True if no other application completes authorisations: users sign in here, and the application is this service. */
