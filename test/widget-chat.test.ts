@@ -150,20 +150,26 @@ async function run(t: Test): Promise<void> {
       yield* opening();
       yield delta(`Attempt ${asked} has begun. `);
       if (asked === 1) await never;
+      await eventually(() => server.of("DELETE", "/stream").length === 1);
       yield* closing();
     }
     const { visitor, server } = await visit(t, { script });
     await visitor.open();
     await visitor.ask("How long?");
     await visitor.answer.getByText("Attempt 1 has begun.").waitFor();
+    // On its way for so long that it could stop the next answer.
+    await visitor.page.route("**/stream", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      await route.continue();
+    });
     await visitor.stop.click();
     await visitor.answered();
     t.match(await visitor.answer.textContent(), /Attempt 1 has begun\..*Stopped\./);
-    await eventually(() => server.of("DELETE", "/stream").length === 1);
     await visitor.retry.click();
     await visitor.answer.getByText("Attempt 2 has begun.").waitFor();
     await visitor.answered();
     t.equal(await visitor.text(), "Attempt 2 has begun.");
+    t.equal(await visitor.retry.count(), 0);
     t.match(server.of("POST", "/agentic-chat")[1]?.body, {
       trigger: "regenerate-message",
       messages: [{ role: "user" }],

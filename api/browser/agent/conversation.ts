@@ -31,6 +31,8 @@ export function openConversation(config: Config, changed: (turn: ConversationTur
   const streamOf = (id: string): string => `${config.chatUrl}/${id}/stream`;
   const turns: ConversationTurn[] = [];
   let control = new AbortController();
+  /** The service's answer to the latest stop: one that arrived late would stop the next question's answer. */
+  let stopped: Promise<unknown> = Promise.resolve();
   const isBusy = (): boolean => turns.length > 0 && !isOver(turns.at(-1)!.answer);
 
   async function run(turn: ConversationTurn, trigger: string): Promise<void> {
@@ -45,6 +47,7 @@ export function openConversation(config: Config, changed: (turn: ConversationTur
       answer.status = navigator.onLine ? "waiting" : "queued";
       tell();
       await connected(signal);
+      await stopped;
       const response = await sendRequest(config.chatUrl, { method: "POST", body, signal }).catch(() => undefined);
       if (response?.ok) await follow({ answer, streamUrl, signal, changed: tell }, response);
       else if (response) endAnswer(answer, "failed", await problemOf(response));
@@ -59,7 +62,7 @@ export function openConversation(config: Config, changed: (turn: ConversationTur
     if (!isBusy()) return;
     control.abort();
     // The answer has stopped here already. If this request fails, the service stops it after its own timeout.
-    void sendRequest(streamOf(chatId), { method: "DELETE" }).catch(() => undefined);
+    stopped = sendRequest(streamOf(chatId), { method: "DELETE" }).catch(() => undefined);
   }
 
   return {
