@@ -442,6 +442,20 @@ t.test("a refund counts once the provider reports it, no matter the requester", 
   t.match(await statusOf(service, byHand), { status: "ACCEPTED", payment: { status: "REFUNDED" } });
 });
 
+t.test("a payment that was refunded before it is reported accepts no booking", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const { answer } = await book(service);
+  const session = stripe.pay(sessionOf(stripe, answer.bookingUid).id);
+  await tell(service, stripe.refundNotice(session));
+  await tell(service, stripe.notice(session, "checkout.session.completed"));
+  const { status, payment } = await statusOf(service, answer.bookingUid);
+  t.match({ status, payment }, { status: "PENDING_PAYMENT", payment: { status: "REFUNDED" } });
+  await tell(service, stripe.notice(session, "checkout.session.expired"));
+  t.equal((await statusOf(service, answer.bookingUid)).status, "REJECTED");
+});
+
 t.test("a refund is retried while the provider is down", async (t) => {
   const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);

@@ -112,10 +112,13 @@ function endedUnpaid(runtime: Runtime, before: StoredBooking): Change {
   return { step: "endedUnpaid", booking: { ...before, ...why } };
 }
 
-/** Records that the provider has refunded a payment; does nothing if the booking is gone. Idempotent. */
+/**
+ * Records that the provider has refunded a payment, also before the payment itself is reported, which then settles nothing; does nothing if
+ * the booking is gone. Idempotent.
+ */
 export async function noteRefund(runtime: Runtime, name: BookingName): Promise<void> {
   await changeIfKept(runtime, name, (before) => {
-    if (before.payment?.status !== "PAID" && before.payment?.status !== "REFUND_DUE") return undefined;
+    if (before.payment === null || before.payment.status === "REFUNDED") return undefined;
     const payment = { ...before.payment, status: "REFUNDED" as const };
     return { step: "noted", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
   });
