@@ -216,6 +216,20 @@ t.test("a handle has at most 500 event types", async (t) => {
   t.match(refused.body, { code: "invalid_request", detail: /500/ });
 });
 
+t.test("a handle has at most 100 schedules, which can all be replaced", async (t) => {
+  const { owner, service } = await openStage(t);
+  const others = Array.from({ length: 98 }, (_, at) => [at, `sched_${at}`]).flat();
+  await service.runtime.redis.zadd(keys.schedules("acme"), ...others);
+  const body = { timeZone: "UTC", weeklyAvailability: weekly };
+  await owner.post(`${base}/schedules`).send(body).expect(201);
+  const refused = await owner.post(`${base}/schedules`).send(body).expect(400);
+  t.match(refused.body, { code: "invalid_request", detail: /100/ });
+  await owner
+    .post(`${base}/schedules`)
+    .send({ ...body, scheduleId: "main" })
+    .expect(200);
+});
+
 t.test("a slug belongs to one event type, and is free again when that is renamed or deleted", async (t) => {
   const { owner, event, service } = await openStage(t);
   const first = await event({ slug: "intro" });

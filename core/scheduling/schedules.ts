@@ -18,6 +18,9 @@ type Schedule = StoredSchedule & { handle: string; version: number };
 
 type ScheduleInput = Infer<typeof newSchedule>;
 
+/** Most schedules of a handle: its catalog is read as a whole. */
+const MAX_SCHEDULES = 100;
+
 /** Creates a schedule, or replaces the one with its id; `version_conflict`, times that end before they start. */
 export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promise<{ schedule: Schedule }> {
   const { handle, expectedVersion, scheduleId = runtime.id("sched_") } = input;
@@ -31,6 +34,8 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
   const changed = await changeRecord<StoredSchedule>(runtime, place, { expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
+  if ((await runtime.redis.zcard(keys.schedules(handle))) >= MAX_SCHEDULES)
+    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.` });
   // A concurrent request may have created it; then this one replaces it.
   if (!(await createRecord(runtime, place, { value: made, at }))) return putSchedule(runtime, { ...input, scheduleId });
   return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
