@@ -10,6 +10,11 @@ import { buildApp } from "./app.ts";
  * Ms for which a stopping process still accepts connections, so that balancers notice and no kept-alive connection breaks under a request.
  */
 const DRAIN_DELAY_MS = 2000;
+/**
+ * Ms of silence after which a connection is closed: a client that doesn't read its responses would keep them in memory. Longer than any
+ * request takes to be answered.
+ */
+const SILENCE_TIMEOUT_MS = 60_000;
 
 const { runtime, stopSignal } = await startProcess("web", process.env);
 if (runtime.env.production && !runtime.env.TRUST_PROXY)
@@ -29,6 +34,7 @@ function listen({ env, shutdownController, log }: Runtime): Server {
       void handler(req, res);
     },
   );
+  server.timeout = SILENCE_TIMEOUT_MS;
   server.once("error", (error) => void failStartup("web", log, error));
   return server.listen(env.PORT, () => {
     log.info({ port: env.PORT }, "web.ready");

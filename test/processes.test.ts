@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import t, { type Test as TapTest } from "tap";
 import { openRuntime } from "../core/open.ts";
@@ -45,6 +46,18 @@ async function ownerOf(t: TapTest, env: Record<string, string>): Promise<string>
   await admin("create-handle", "--handle", "acme", "--account", "acct_acme", "--owner", "user_1");
   return (await admin("token", "--user", "user_1")).token;
 }
+
+/** Requests of a client that reads no answer, from now on: the server gives it two minutes at most, while the other tests run. */
+const unread = (async () => {
+  const redis = await startRedis({ own: true });
+  t.teardown(() => redis.stop());
+  const port = await freePort();
+  await spawnProgram(t, "api/server.ts", { ...redis.env, PORT: String(port) }).says("web.ready");
+  const { length } = await (await fetch(`http://127.0.0.1:${port}/openapi.json`)).text();
+  const client = connect(port, "127.0.0.1").on("error", () => undefined);
+  client.pause().write("GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(40));
+  return { client, requested: 40 * length, over: sleep(130_000) };
+})();
 
 t.test("web and worker end in order on SIGTERM, and a request under way is answered", async (t) => {
   const redis = await startRedis();
@@ -283,3 +296,12 @@ function isLogLine(line: string): boolean {
   const said = JSON.parse(line) as { time?: string; level?: string; msg?: string };
   return Boolean(said.time && said.level && said.msg);
 }
+
+t.test("a client that doesn't read its answers loses its connection, and they are forgotten", async (t) => {
+  const { client, requested, over } = await unread;
+  await over;
+  let read = 0;
+  client.on("data", (part) => (read += part.length)).resume();
+  await once(client, "close");
+  t.ok(read < requested / 2, `only what the system holds is left: ${read} of ${requested} bytes`);
+});
