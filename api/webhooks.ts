@@ -3,16 +3,15 @@ import { listOf, object } from "../schemas/schema.ts";
 import * as shape from "../schemas/webhooks.ts";
 import { creator, type Row, route } from "./route.ts";
 
-/** Endpoints and their deliveries. The older path is an alias and is documented once; there, `events` defaults to the scheduling events. */
+/** Endpoints and their deliveries. The older path is an alias: of its rows only the first, whose events differ, is documented. */
 export const webhookRows: Row[] = [
-  ...rowsAt("/v2/handles/:handle/webhooks", core.createWebhook),
-  ...rowsAt("/v2/handles/:handle/scheduling/webhooks", core.createSchedulingWebhook).map((row) => ({
-    ...row,
-    hidden: true,
-  })),
+  ...rowsAt("/v2/handles/:handle/webhooks", core.createWebhook, "every event"),
+  ...rowsAt("/v2/handles/:handle/scheduling/webhooks", core.createSchedulingWebhook, "the events of scheduling").map(
+    (row, at) => ({ ...row, hidden: at > 0 }),
+  ),
 ];
 
-function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook): Row[] {
+function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook, events: string): Row[] {
   const one = `${webhooks}/:webhookId` as const;
   return [
     route(`POST ${webhooks}`, creator, shape.newWebhook, create, {
@@ -20,8 +19,7 @@ function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook): Row[
       wrote: ({ webhook }) => webhook.webhookId,
       returns: object({ webhook: shape.shownWebhook }),
       summary: "Create a webhook",
-      description:
-        "The signing secret (`whsec_…`) is in this answer only. Without `events` the webhook receives every event. A handle has at most 50 webhooks.",
+      description: `The signing secret (\`whsec_…\`) is in this answer only. Without \`events\` the webhook receives ${events}. A handle has at most 50 webhooks.`,
     }),
     route(`GET ${webhooks}`, creator, shape.webhookListing, core.listWebhooks, {
       returns: listOf("webhooks", shape.webhook),

@@ -114,7 +114,9 @@ export async function walk({ url, token, handle, hook, proof, codeOf, onAnswer }
   });
   const delivery = at({ webhookId: webhook.webhookId, deliveryId: sent.deliveryId });
   need(await owner.POST("/v2/handles/{handle}/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver", delivery));
-  const { webhook: other } = need(await owner.POST("/v2/handles/{handle}/webhooks", { ...own, body: { url: hook } }));
+  const { webhook: other } = need(
+    await owner.POST("/v2/handles/{handle}/scheduling/webhooks", { ...own, body: { url: hook } }),
+  );
   need(await owner.DELETE("/v2/handles/{handle}/webhooks/{webhookId}", at({ webhookId: other.webhookId })));
 
   // email

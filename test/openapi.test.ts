@@ -87,6 +87,13 @@ function webhooks(): [string, Operation][] {
   return Object.entries(document.webhooks).map(([name, { post }]) => [name, post]);
 }
 
+t.test("both paths that register a webhook say which events it receives", (t) => {
+  const described = (path: string) => document.paths[`/v2/handles/{handle}${path}`]?.post?.description;
+  t.match(described("/webhooks"), /Without `events` the webhook receives every event\./);
+  t.match(described("/scheduling/webhooks"), /Without `events` the webhook receives the events of scheduling\./);
+  t.end();
+});
+
 t.test("operations have unique names, a summary, a known tag and a say about security", (t) => {
   const ids = [...operations.map(({ operation }) => operation), ...webhooks().map(([, one]) => one)].map(
     ({ operationId }) => operationId,
