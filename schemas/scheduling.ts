@@ -348,8 +348,8 @@ export const booking = s.object({
   ),
   location: s.nullable(location),
   meetingUrl: s.nullable(s.string()),
-  /** Language (BCP 47) of the mails to its visitor; absent from bookings of an earlier version. */
-  language: s.optional(s.nullable(s.string())),
+  /** Language (BCP 47) of the mails to its visitor. */
+  language: s.nullable(s.string()),
   sequence: s.integer(0),
   syncStatus: s.oneOf("OK", "DEGRADED"),
   payment: s.nullable(bookingPayment),
