@@ -53,9 +53,8 @@ export interface Witness {
 
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
-/** The least strength of a word that a unit contains, and of one in a row that other rows have too. */
+/** The least strength of a word that a unit contains. */
 const PRESENT = 0.5;
-const OTHER = 0.75;
 
 /** Splits a text at its commas and conjunctions. */
 export function clauseTexts(text: string, language: string): string[] {
@@ -118,7 +117,6 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
     (witness.isFree || !claim.isFree) &&
     speaksItself(witness, claim) &&
     spansAgree(witness, claim) &&
-    !claim.words.some(({ likeness }) => isOfOther(witness, rows, likeness)) &&
     figuresAgree(witness, rows, claim)
   );
 }
@@ -133,17 +131,10 @@ function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolea
 /** A price per month isn't one per day, and 35 hours aren't 35 days. */
 function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
   const all = atoms.flatMap((atom) => atom.spans);
-  const fits = ({ unit, count, isRate }: Quantity) =>
+  const fits = ({ unit, count }: Quantity) =>
     all.some((span) => span.unit === unit && span.count === count) ||
-    (isRate ? all.length === 0 : count === undefined || all.every((span) => span.count !== count));
+    (count === undefined ? all.length === 0 : all.every((span) => span.count !== count));
   return figures.length === 0 || spans.every(fits);
-}
-
-/** True for a word that a row lacks and the label of another one has. */
-function isOfOther({ strengths }: Witness, rows: readonly Witness[], likeness: Likeness): boolean {
-  return (
-    strengthOf(strengths, likeness) < OTHER && rows.some(({ atoms }) => nearest(atoms[0]?.row ?? [], likeness) >= 1)
-  );
 }
 
 /** No figure is said of what another clause or cell of its kind speaks of more than its own. Amounts say most. */

@@ -6,16 +6,10 @@ import { isCompounding, termsIn } from "./words.ts";
 /** The likeness of terms of a text to a word of a question, 0 to 1. */
 export type Likeness = ReadonlyMap<string, number>;
 
-const SAME = 1;
-/** Another word for the same matter, in any language: "fee" for "cost". */
-const SAME_MATTER = 0.8;
-/** Another ending, and a part of a compound. */
-const RELATED = 0.7;
-/** A typing error. */
-const MISSPELT = 0.75;
+/** Another word for the same matter in any language ("fee" for "cost"), another ending, a part of a compound, or a typing error. */
+const ALIKE = 0.75;
 const MIN_FORM_LENGTH = 4;
 const MIN_SLIP_LENGTH = 5;
-const MIN_LONG_LENGTH = 8;
 
 /** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
 const matterTable = lazy(() => {
@@ -63,19 +57,15 @@ export function likenessOf(
   language: string,
 ): Likeness {
   const found = new Map<string, number>();
-  const add = (term: string, likeness: number) => {
-    if (likeness > (found.get(term) ?? 0)) found.set(term, likeness);
-  };
   const { termsOf } = matterTable();
   const related = new Set(forms.flatMap((form) => [...mattersIn(form)].flatMap((matter) => [...termsOf.get(matter)!])));
   const inCompounds = isCompounding(language);
   for (const term of vocabulary.keys()) {
-    if (forms.includes(term)) add(term, SAME);
-    else if (related.has(term)) add(term, SAME_MATTER);
-    else for (const form of forms) add(term, formLikeness(form, term, inCompounds));
+    if (forms.includes(term)) found.set(term, 1);
+    else if (related.has(term) || forms.some((form) => isRelated(form, term, inCompounds))) found.set(term, ALIKE);
   }
   if (found.size === 0)
-    for (const term of vocabulary.keys()) if (forms.some((form) => isSlip(form, term))) add(term, MISSPELT);
+    for (const term of vocabulary.keys()) if (forms.some((form) => isSlip(form, term))) found.set(term, ALIKE);
   return found;
 }
 
@@ -87,29 +77,21 @@ export function isSlipOf(word: string, known: Iterable<string>): boolean {
   return false;
 }
 
-/** Words that share their beginning, or one of which is a part of the other. */
-function formLikeness(form: string, term: string, inCompounds: boolean): number {
+/** True for words that share their beginning, or one of which is a part of the other. */
+function isRelated(form: string, term: string, inCompounds: boolean): boolean {
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];
-  if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return 0;
+  if (short.length < MIN_FORM_LENGTH || /\p{N}/u.test(long)) return false;
   const more = long.length - short.length;
-  if (long.startsWith(short)) return inCompounds || more <= Math.min(3, short.length / 2) ? RELATED : 0;
-  return inCompounds && more >= 3 && long.endsWith(short) ? RELATED : 0;
+  if (long.startsWith(short)) return inCompounds || more <= Math.min(3, short.length / 2);
+  return inCompounds && more >= 3 && long.endsWith(short);
 }
 
-/** One typing error in a short word, two in a long one; the first letter is hardly ever wrong. */
+/** True if one letter is left out, added, replaced or swapped with the next one; the first letter is hardly ever wrong. */
 function isSlip(form: string, term: string): boolean {
   if (form.length < MIN_SLIP_LENGTH || form[0] !== term[0] || /\p{N}/u.test(form + term)) return false;
-  const slips = form.length < MIN_LONG_LENGTH ? 1 : 2;
-  return Math.abs(form.length - term.length) <= slips && isWithin(slips, form, term);
-}
-
-/** True if at most `slips` letters are left out, added, replaced or swapped with the next one. */
-function isWithin(slips: number, one: string, other: string): boolean {
-  let at = 0;
-  while (at < one.length && one[at] === other[at]) at++;
-  if (slips === 0 || one === other) return one === other;
-  const [left, right] = [one.slice(at), other.slice(at)];
-  const after = (first: number, second: number) => isWithin(slips - 1, left.slice(first), right.slice(second));
-  const isSwapped = left[0] === right[1] && left[1] === right[0];
-  return after(1, 0) || after(0, 1) || after(1, 1) || (isSwapped && after(2, 2));
+  let at = 1;
+  while (at < form.length && form[at] === term[at]) at++;
+  const [left, right] = [form.slice(at), term.slice(at)];
+  const isSwapped = left[0] === right[1] && left[1] === right[0] && left.slice(2) === right.slice(2);
+  return isSwapped || left.slice(1) === right || left === right.slice(1) || left.slice(1) === right.slice(1);
 }

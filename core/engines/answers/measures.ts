@@ -16,10 +16,8 @@ export const MEASURES = Object.keys(UNITS) as Measure[];
 /** A unit in a text. */
 export interface Quantity {
   unit: string;
-  /** The number before it. */
+  /** The number before it; undefined in a rate, such as "£4 a day". */
   count: string | undefined;
-  /** Of a rate, such as "£4 a day", or of an adjective, such as "daily". */
-  isRate: boolean;
   /** The word before the unit and its number. */
   before: string;
 }
@@ -33,8 +31,6 @@ const NUMBER = /^\p{N}/u;
 /** The shortest name of a unit that begins its adjective, and the longest ending of one. */
 const MIN_NAME_LENGTH = 4;
 const MAX_ENDING_LENGTH = 4;
-/** The most words from a number to the unit of its rate: "9 per person and month". */
-const RATE_REACH = 4;
 
 /** True for the name of a measure. */
 export function isMeasure(name: string): name is Measure {
@@ -51,11 +47,8 @@ export function quantitiesIn(text: string, language: string): Quantity[] {
     const isNext = numbers[at - 1] !== undefined || words[at - 1]?.terms.length === 0;
     const from = at - (isNext ? 1 : 2);
     const count = numbers[from];
-    const isAdjective = !unitsByTerm(language).has(term);
-    const isRate =
-      count === undefined && (isAdjective || numbers.slice(Math.max(0, at - RATE_REACH), at).some(Boolean));
     const before = words[count === undefined ? at - 1 : from - 1]?.text ?? "";
-    return [{ unit: unitOf(term, language)!, count, isRate, before }];
+    return [{ unit: unitOf(term, language)!, count, before }];
   });
 }
 
