@@ -19,9 +19,7 @@ import type { Section, Unit } from "./sections.ts";
 import { wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
-const MIN_SHARE = { withFigure: 0.52, plain: 0.64 };
-/** The weight of a word in another unit of the section. */
-const NEIGHBOUR = 0.6;
+const MIN_SHARE = { withFigure: 0.48, plain: 0.6 };
 /** The weight of a word of price next to an amount. */
 const IMPLIED = 0.2;
 /** The weight of a name that no public text has: no witness can outweigh it. */
@@ -158,19 +156,13 @@ export class ClaimChecker {
   }
 }
 
-/** The shares of a claim's words that the witnesses of a section contain; what else is in the section counts for less. */
+/** The shares of a claim's words that the witnesses of a section contain. */
 function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): { witness: Witness; share: number }[] {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
-  // Items and rows say nothing about each other.
-  const isText = ({ unit }: Witness) => unit.block.kind === "text";
-  const sums = witnesses.map(() => 0);
-  for (const { likeness, weight } of words) {
-    const own = witnesses.map(({ strengths }) => strengthOf(strengths, likeness));
-    const near = { text: Math.max(...own), item: Math.max(0, ...own.filter((_, at) => isText(witnesses[at]!))) };
-    for (const [at, witness] of witnesses.entries())
-      sums[at]! += weight * Math.max(own[at]!, NEIGHBOUR * near[isText(witness) ? "text" : "item"]);
-  }
-  return witnesses.map((witness, at) => ({ witness, share: total === 0 ? 1 : sums[at]! / total }));
+  return witnesses.map((witness) => {
+    const said = words.reduce((sum, { likeness, weight }) => sum + weight * strengthOf(witness.strengths, likeness), 0);
+    return { witness, share: total === 0 ? 1 : said / total };
+  });
 }
 
 function withoutLinks(text: string): string {

@@ -28,9 +28,6 @@ const ARTICLE = new RegExp(`^(?:${alternatives("articles")})$`);
 const SINCE = new RegExp(`^(?:${alternatives("since")})$`);
 const ONE = new RegExp(`^(?:${alternatives("one")})$`);
 const NUMBER = /^\p{N}/u;
-/** The shortest name of a unit that begins its adjective, and the longest ending of one. */
-const MIN_NAME_LENGTH = 4;
-const MAX_ENDING_LENGTH = 4;
 
 /** True for the name of a measure. */
 export function isMeasure(name: string): name is Measure {
@@ -39,16 +36,17 @@ export function isMeasure(name: string): name is Measure {
 
 /** The units of a text, each with its number, which may have one word after it: "3 kg", "two working days", "10-day". */
 export function quantitiesIn(text: string, language: string): Quantity[] {
+  const units = unitsByTerm(language);
   const words = wordsIn(text, language);
   const numbers = words.map(({ text, terms }) => (ONE.test(text) ? "1" : terms.find((term) => NUMBER.test(term))));
   return words.flatMap(({ terms }, at) => {
-    const term = terms.find((term) => unitOf(term, language) !== undefined);
-    if (term === undefined) return [];
+    const unit = terms.map((term) => units.get(term)).find(Boolean);
+    if (unit === undefined) return [];
     const isNext = numbers[at - 1] !== undefined || words[at - 1]?.terms.length === 0;
     const from = at - (isNext ? 1 : 2);
     const count = numbers[from];
     const before = words[count === undefined ? at - 1 : from - 1]?.text ?? "";
-    return [{ unit: unitOf(term, language)!, count, before }];
+    return [{ unit, count, before }];
   });
 }
 
@@ -64,13 +62,6 @@ export function isMeasured(text: string, measure: Measure, language: string): bo
     ({ unit, count, before }) =>
       UNITS[measure].includes(unit) && (count === undefined ? isOne(before) : measure !== "age" || !SINCE.test(before)),
   );
-}
-
-function unitOf(term: string, language: string): string | undefined {
-  const units = unitsByTerm(language);
-  for (let end = term.length; end >= Math.max(MIN_NAME_LENGTH, term.length - MAX_ENDING_LENGTH); end--)
-    if (units.has(term.slice(0, end))) return units.get(term.slice(0, end));
-  return units.get(term);
 }
 
 const unitsByTerm = lazyByKey((language: string): Map<string, string> => {
