@@ -6,8 +6,6 @@ import { type Unit, unitsOf } from "./sections.ts";
 import { holdsShape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
-/** The least likeness between a word of the question and a word of a name. */
-const NAMES = 0.65;
 /** A table with a label and one column offers no choice. */
 const MIN_COLUMNS = 3;
 
@@ -62,7 +60,7 @@ function namedOnce(
     const terms = termsIn(name, language);
     const label = plainWords(name);
     if (terms.length === 0) return Number(label !== "" && ` ${plain} `.includes(` ${label} `));
-    return words.filter((likeness) => terms.some((term) => (likeness.get(term) ?? 0) >= NAMES)).length;
+    return words.filter((likeness) => terms.some((term) => likeness.has(term))).length;
   });
   const most = Math.max(...scores);
   const at = scores.indexOf(most);

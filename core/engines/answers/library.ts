@@ -59,8 +59,6 @@ const COMMON = 0.45;
 const SHAPE = 0.6;
 /** The least strength of a word for a shape, which then counts as much as its form. */
 const NAMED = 0.5;
-/** The least likeness between a word of the question and a word of a heading. */
-const HEADS = 0.75;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
 
@@ -168,9 +166,7 @@ export class Library {
       const share = parts.reduce((sum, { weight }, part) => sum + weight * held[part]![at]!, 0) / total;
       const shaped = parts.flatMap(({ shape }, part) => (shape ? [held[part]![at]! > 0] : []));
       const isShaped = shaped.length === 0 ? undefined : shaped.includes(true);
-      const isHeaded = parts.some(
-        ({ shape, words }) => !shape && heading.some((term) => (words[0]!.get(term) ?? 0) >= HEADS),
-      );
+      const isHeaded = parts.some(({ shape, words }) => !shape && heading.some((term) => words[0]!.has(term)));
       const score = lead * share * (isShaped === false ? SHAPELESS : 1) * (isHeaded ? 1 + HEADED : 1);
       return { unit, score, share, missing, isShaped, isHeaded };
     });

@@ -3,7 +3,7 @@ import { fold } from "../../platform/characters.ts";
 import { clitics } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 
-/** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number, `?` an optional word. */
+/** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number. */
 export type Phrase = string;
 
 type FigureWords = Words["answers"]["figures"];
@@ -23,12 +23,12 @@ export function plainWords(text: string): string {
 
 /** True if the text contains one of the phrases as whole words; `plain` comes from `plainWords`. */
 export function holdsPhrase(plain: string, phrases: readonly Phrase[]): boolean {
-  return phrases.length > 0 && pattern(phrases, "(?:^| )", "(?= |$)").test(plain);
+  return phrases.length > 0 && pattern(phrases, "", "(?= |$)").test(` ${plain}`);
 }
 
 /** True if the text is one of the phrases. */
 export function isPhrase(plain: string, phrases: readonly Phrase[]): boolean {
-  return phrases.length > 0 && pattern(phrases, "^", "$").test(plain);
+  return phrases.length > 0 && pattern(phrases, "^", "$").test(` ${plain}`);
 }
 
 /** The words of the longest phrase in the text, without those of a wildcard; undefined without a phrase. */
@@ -37,7 +37,7 @@ export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string
     .filter((phrase) => holdsPhrase(plain, [phrase]))
     .sort((one, other) => other.length - one.length)[0];
   if (held === undefined) return undefined;
-  const fixed = held.split(" ").filter((word) => !/^[*?#]$/.test(word));
+  const fixed = held.split(" ").filter((word) => !/^[*#]$/.test(word));
   return plain.split(" ").filter((word) => isPhrase(word, fixed));
 }
 
@@ -50,19 +50,14 @@ const compiled = lazyByKey((key) => {
   return new RegExp(`${before}(?:${phrases.map(source).join("|")})${after}`, "u");
 });
 
+/** Each word with the space before it. */
 function source(phrase: Phrase): string {
   const words = phrase.split(" ").map((word) => {
-    if (word === "*") return "(?:\\S+ ){0,4}";
-    if (word === "?") return "(?:\\S+ )?";
-    if (word === "#") return "\\d+ ";
-    return `${plainWords(word.replace("~", ""))}${word.endsWith("~") ? "\\p{L}*" : ""} `;
+    if (word === "*") return "(?: \\S+){0,4}";
+    if (word === "#") return " \\d+";
+    return ` ${plainWords(word.replace("~", ""))}${word.endsWith("~") ? "\\p{L}*" : ""}`;
   });
-  // A star at the end needs no space after it.
-  return words
-    .join("")
-    .replace(/ $/, "")
-    .replace(/ \(\?:\\S\+ \)\{0,4\}$/, "(?: \\S+){0,4}")
-    .replace(/ \(\?:\\S\+ \)\?$/, "(?: \\S+)?");
+  return words.join("");
 }
 
 /** The words of some lists in all languages as the alternatives of a pattern, such as `uhr|uur`. */
