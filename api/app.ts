@@ -30,6 +30,9 @@ interface State extends Partial<RouteMatch> {
   handle?: string;
 }
 
+/** Codes of the errors of a connection that the client has closed. */
+const clientIsGone = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE"]);
+
 /** The Koa application: request id, one catch, CORS, page hosts, the queue board, and the rows. */
 export function buildApp(runtime: Runtime): Koa {
   const { env, log } = runtime;
@@ -42,6 +45,10 @@ export function buildApp(runtime: Runtime): Koa {
   const secure: Record<string, string> = isSecure ? { "Strict-Transport-Security": "max-age=31536000" } : {};
   // A cache must not answer a page of another origin with a response that lacks the permission.
   const common = { ...secure, "X-Content-Type-Options": "nosniff", Vary: "Accept-Encoding, Origin" };
+  // A response that broke off after its start. Koa would print all of them.
+  app.on("error", (error: NodeJS.ErrnoException, { state }: Context) => {
+    if (!clientIsGone.has(error.code ?? "")) logFailure(runtime, state as State, asFail(error));
+  });
   // It is one function because each layer of middleware costs as much as the access check.
   app.use(async (ctx) => {
     const started = performance.now();

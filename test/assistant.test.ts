@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type ClientRequest, createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import * as newest from "ai";
 import * as strict from "ai-strict";
 import type { Context } from "koa";
@@ -404,6 +404,19 @@ t.test("a client that is gone before its stream begins ends it at once", { timeo
   });
   await sent;
   t.ok(left.signal.aborted);
+});
+
+t.test("a visitor whose connection breaks during an answer leaves no error behind", async (t) => {
+  const service = await furnished(t, { workers: ["knowledge"] });
+  const errors = t.capture(console, "error");
+  const body = JSON.stringify({ messages: [message("How much is a bike?")] });
+  const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+  const head = [`POST ${page}/agentic-chat HTTP/1.1`, "Host: service.test", "Content-Type: application/json"];
+  socket.write([...head, `Content-Length: ${body.length}`, "", body].join("\r\n"));
+  await once(socket, "data");
+  socket.resetAndDestroy();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  t.same(errors(), []);
 });
 
 t.test("the end of a stopped answer is sent once", async (t) => {
