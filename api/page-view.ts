@@ -68,7 +68,8 @@ function document(visit: PageVisit): string {
 
 function preview(visit: PageVisit): Html {
   const { title, description, teaser } = visit.page;
-  return html`<main class="svc-preview"><h1>${title}</h1><p>${description}</p>${new Html(teaser)}\n${sale(visit)}</main>`;
+  const summary = description && html`<p>${description}</p>`;
+  return html`<main class="svc-preview"><h1>${title}</h1>${summary}${new Html(teaser)}\n${sale(visit)}</main>`;
 }
 
 /** The price, the checkout button, and the form for readers who paid in another browser. */
