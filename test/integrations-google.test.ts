@@ -218,6 +218,16 @@ t.test("a booking's event is created with a Meet link, moved and removed; Google
   t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
 });
 
+t.test("an answer that is longer than a description of Google's leaves its booking in the calendar", async (t) => {
+  const desk = await start(t);
+  await desk.event({ slug: "long", bookingFields: [{ id: "note", label: "Note", type: "textarea" }] });
+  await desk.select([own], own).expect(200);
+  const answers = { note: `${"&".repeat(5000)}${"😀".repeat(2500)}` };
+  await desk.book("long", "2026-10-06T10:00:00Z", 30, { answers }).expect(201);
+  const { description } = await written(desk);
+  t.match(description, /Note: (&#38;)+$/);
+});
+
 t.test("an attempt that was repeated, or ended before it could be noted, leaves one event", async (t) => {
   const desk = await start(t, { workers: [] });
   await desk.select([], own).expect(200);

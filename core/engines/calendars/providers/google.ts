@@ -1,3 +1,4 @@
+import { clip } from "../../../platform/characters.ts";
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
@@ -229,14 +230,22 @@ function bodyOf(event: CalendarEvent, id: string, current: GoogleEvent | undefin
     // Restores an event that its owner deleted.
     status: "confirmed",
     summary: title,
-    // Google interprets it as HTML.
-    description: description.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`),
+    description: htmlOf(description),
     location: location ?? "",
     start: { dateTime: start, timeZone },
     end: { dateTime: end, timeZone },
     extendedProperties: { private: { uid, sequence: String(sequence) } },
     ...(wantsMeeting(event, current) ? meetingFor(id, current) : {}),
   };
+}
+
+/** Most characters of a description: Google refuses events with a longer one. */
+const MAX_DESCRIPTION_LENGTH = 8000;
+
+/** A text as the HTML that Google expects, cut before a reference rather than inside it. */
+function htmlOf(text: string): string {
+  const html = text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  return clip(html, MAX_DESCRIPTION_LENGTH).replace(/&[^;]*$/, "");
 }
 
 function wantsMeeting({ meeting }: CalendarEvent, current: GoogleEvent | undefined): boolean {
