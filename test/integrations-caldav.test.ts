@@ -611,6 +611,33 @@ t.test("an account whose server is slow delays neither the others of its handle 
   await reading;
 });
 
+t.test("accounts of slow servers are read after the others of their handle", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const [slow, quick] = [await startHostileDav(), await startHostileDav()];
+  t.teardown(() => [slow, quick].map((dav) => dav.close()));
+  for (const [username, { url: serverUrl, calendar }] of [
+    ["alice", slow],
+    ["bob", slow],
+    ["carol", quick],
+  ] as const) {
+    const credentialId = await connect(owner, { url: serverUrl, username, password: "secret" });
+    const selected = { credentialId, busyCalendarIds: [calendar] };
+    await owner.post(`${owned}/selected-calendars`).send(selected).expect(200);
+  }
+  slow.attacks.set("sync", (response) =>
+    setTimeout(() => response.writeHead(207).end('<multistatus xmlns="DAV:"/>'), 1500),
+  );
+  const read = (): Promise<void> => service.runtime.busySource.refresh("acme");
+  await read();
+  quick.asked.length = 0;
+  const reading = read();
+  await eventually(() => quick.asked.length > 0, 1400);
+  await reading;
+  const { credentials } = (await owner.get(`${owned}/integrations`)).body;
+  t.match(credentials, [{ status: "OK" }, { status: "OK" }, { status: "OK" }]);
+});
+
 t.test("a calendar that grows too large keeps its last time until it is read as a whole", async (t) => {
   const { dav, read, taken, service, credentials } = await startLies(t);
   const [key = ""] = await keyNames(service.runtime.redis, "calendar-objects:*");

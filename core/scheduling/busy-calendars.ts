@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import type { SelectedCalendars } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredSchedule } from "../../schemas/scheduling.ts";
@@ -121,18 +122,26 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
   const selections = (await selectionsOf(runtime, handle)).filter(({ busyCalendarIds }) => busyCalendarIds.length > 0);
   if (selections.length === 0) return clearBusy(runtime, handle);
   const zone = await scheduleZone(runtime, handle);
-  // The account that failed last time waits, so that it delays no other.
-  const left = [...selections].sort((one, other) => Number(isDegraded(one)) - Number(isDegraded(other)));
+  // Accounts that failed last time wait, then slow ones, so that they delay no other.
+  const left = [...selections].sort((one, other) => effortOf(one) - effortOf(other));
   const pullNext = async (): Promise<void> => {
-    for (let selection = left.shift(); selection !== undefined; selection = left.shift())
+    for (let selection = left.shift(); selection !== undefined; selection = left.shift()) {
+      const begunAt = Date.now();
       await pullAccount(runtime, { selection, zone });
+      lastTook.set(selection.account.credential.credentialId, Date.now() - begunAt);
+    }
   };
   const pulling = Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
   while (!(await endsWithin(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle, { selections });
   await updateBusy(runtime, handle, { selections, readAt });
 }
 
-const isDegraded = ({ account }: Selection): boolean => account.credential.status === "DEGRADED";
+/** Ms of the last reading of an account in this process. */
+const lastTook = new LRUCache<string, number>({ max: 10_000 });
+
+function effortOf({ account: { credential } }: Selection): number {
+  return credential.status === "DEGRADED" ? Number.MAX_SAFE_INTEGER : (lastTook.get(credential.credentialId) ?? 0);
+}
 
 async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   return Promise.race([work.then(() => true), sleep(ms, false, { ref: false })]);
