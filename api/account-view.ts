@@ -126,9 +126,13 @@ function consentView({ client, handle, name, user, scopes, request, proof }: Con
   const language = asked.language();
   const { authorize: words, connect, pairing } = wordsOf(language);
   const target = new URL(request.redirect_uri);
+  // In an address with an app's own scheme the host is a word of the app's choice.
+  const place = /^https?:$/.test(target.protocol)
+    ? target.host
+    : fillPlaceholders(words.onDevice, { scheme: target.protocol });
   const facts = factList([
     [words.app, sentence(words.named, { client })],
-    [words.place, target.host || fillPlaceholders(words.onDevice, { scheme: target.protocol })],
+    [words.place, place],
     [connect.handle, handle],
     [connect.user, user],
   ]);
