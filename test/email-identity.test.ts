@@ -6,6 +6,7 @@ import { exportDomains, importDomain } from "../core/email/imports.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
 import { handleOfHost } from "../core/pages/hosts.ts";
 import { keys } from "../core/store/keys.ts";
+import { job } from "../core/store/outbox.ts";
 import { type DnsServer, startDns } from "../fixtures/dns.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import type { DnsRecord, Identity } from "../schemas/email.ts";
@@ -110,6 +111,24 @@ t.test("however often a check is requested, a domain has one a second", async (t
   const seconds = Math.floor(Date.now() / 1000) - Math.floor(started / 1000) + 1;
   const { delayed, waiting } = await service.runtime.queues.queue("email").getJobCounts("delayed", "waiting");
   t.ok((delayed as number) + (waiting as number) <= seconds);
+});
+
+t.test("however many name servers hang, they keep no other job of the queue waiting", async (t) => {
+  const { dns, service } = await start(t, true);
+  dns.trouble = "silence";
+  const queue = service.runtime.queues.queue("email");
+  for (let at = 0; at < 17; at++) await service.handle(`h${at}`, { account: `acct_${at}` });
+  const checks = Array.from({ length: 68 }, (_, at) => ({ account: `acct_${at % 17}`, domain: `a${at}.example` }));
+  await Promise.all(checks.map((one) => attachDomain(service.runtime, one)));
+  // One key for all: each would take a moment to make.
+  await identityOf(service.runtime, checks[0]!);
+  const made = await service.runtime.redis.hget(keys.emailIdentity(checks[0]!.domain, checks[0]!.account), "made");
+  for (const { domain, account } of checks)
+    await service.runtime.redis.hset(keys.emailIdentity(domain, account), "made", made as string);
+  await service.runtime.queues.later(...checks.map((one) => job("email.check", `check-${one.domain}`, one)));
+  await eventually(async () => (await queue.getActiveCount()) === 68);
+  await service.runtime.queues.later(job("account.sign-in-code", "code", { signInId: "gone" }));
+  await eventually(async () => (await queue.getJobState("code")) === "completed");
 });
 
 t.test("records are compared as receivers read them", async (t) => {

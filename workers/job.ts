@@ -25,7 +25,7 @@ export interface WorkerRow {
   run: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
   /** The lane of a job that calls other people's servers. A process runs only a few jobs of one lane at a time. */
   lane?: ((data: never) => string) | undefined;
-  /** True if it takes no slot of its queue: however many endpoints hang, each keeps only its own sender busy. */
+  /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
 }
 

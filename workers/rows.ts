@@ -17,7 +17,7 @@ export const workerRows: WorkerRow[] = [
   jobRow("assistant.answer", answerRun),
   jobRow("campaigns.trigger", fireRules),
   jobRow("campaigns.send", sendRule),
-  jobRow("email.check", checkDomain, ({ account }) => account),
+  { ...jobRow("email.check", checkDomain, ({ account }) => account), slotless: true },
   jobRow("knowledge.index", indexDocument),
   jobRow("leads.notify", sendLeadNotice),
   jobRow("leads.digest", sendLeadDigest),
