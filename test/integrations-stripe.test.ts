@@ -488,6 +488,30 @@ t.test("a checkout that fails holds no slot", async (t) => {
   await service.visitor.post(`${EVENT_PATH}/bookings`).send(body).expect(201);
 });
 
+t.test("a price that the provider does not accept is refused as such, and holds no slot", async (t) => {
+  const { service, owner } = await start(t);
+  const payment = { enabled: true, amountMinor: 49, currency: "EUR" };
+  await owner
+    .post(`${owned}/event-types`)
+    .send({ ...paidType, payment })
+    .expect(201);
+  await connect(owner);
+  const [from, to] = [1, 7].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
+  const [{ start: first, end }] = (
+    await service.visitor.get(`${EVENT_PATH}/slots`).query({ start: from, end: to }).expect(200)
+  ).body.slots;
+  const body = { attendee: { name: "Ada", email: "ada@example.com" }, slot: { start: first, end } };
+  for (let times = 0; times < 2; times++) {
+    const refused = await service.visitor.post(`${EVENT_PATH}/bookings`).send(body).expect(409);
+    t.match(refused.body, { code: "payment_provider_not_connected", detail: /amount_too_small/ });
+  }
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ ...course, price: { amountMinor: 49, currency: "EUR" } })
+    .expect(201);
+  t.match((await service.visitor.post(checkout).expect(409)).body, { code: "payment_provider_not_connected" });
+});
+
 const course = {
   pageSlug: "course",
   title: "Course",

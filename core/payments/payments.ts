@@ -235,5 +235,6 @@ function addressOf({ url }: CheckoutSession): string {
 
 function unavailable({ log }: Runtime, handle: string, error: Error): never {
   log.warn({ handle, error: error.message }, "payment.checkout_failed");
+  if (error instanceof Fail) throw error;
   throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, error);
 }

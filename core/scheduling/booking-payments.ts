@@ -24,7 +24,7 @@ type Payment = NonNullable<StoredBooking["payment"]>;
 
 /**
  * The answer to a booking that awaits its payment, with the address of its checkout. If the provider opens none, the slot is released and
- * a repeated request starts again: `service_unavailable`.
+ * a repeated request starts again: `service_unavailable`, or the provider's failure.
  */
 export async function openCheckout(
   runtime: Runtime,
@@ -46,6 +46,7 @@ export async function openCheckout(
   });
   if (booking === undefined) throw holdExpired();
   if (failure === undefined) return toBookingAnswer(booking);
+  if (failure instanceof Fail) throw failure;
   throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, failure);
 }
 

@@ -69,7 +69,7 @@ export const stripe: Provider = {
   },
 };
 
-/** Opens a checkout session. Throws if the provider fails. */
+/** Opens a checkout session; `payment_provider_not_connected` if the account can't take this price. Throws if the provider fails. */
 export async function openSession(caller: Caller, order: CheckoutOrder): Promise<CheckoutSession> {
   const { account, title, amountMinor, currency, metadata, successUrl, cancelUrl, expiresAt } = order;
   const item = "line_items[0]";
@@ -88,7 +88,18 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
     ...fieldsOf("payment_intent_data[metadata]", metadata),
   };
   const key = order.idempotencyKey;
-  return call<CheckoutSession>(caller, "POST /v1/checkout/sessions", { account, form, ...(key ? { key } : {}) });
+  try {
+    return await call<CheckoutSession>(caller, "POST /v1/checkout/sessions", {
+      account,
+      form,
+      ...(key ? { key } : {}),
+    });
+  } catch (error) {
+    // The price is too small, say, or the account is not ready or has withdrawn its grant.
+    if (!(error instanceof StripeError && (error.code === "amount_too_small" || error.status === 403))) throw error;
+    const detail = `The payment provider does not accept the price or the account (${error.code ?? error.status}).`;
+    throw new Fail("payment_provider_not_connected", { detail }, error);
+  }
 }
 
 /** The current checkout session; undefined if the account doesn't have it. Throws if the provider fails. */
