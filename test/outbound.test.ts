@@ -138,6 +138,11 @@ t.test("silent name servers hold up no other name, and addresses of IPv6 are tri
   await t.rejects(outbound(t, other).request("https://missing.example/"), { code: "ENOTFOUND" });
 });
 
+t.test("the failure of a server with several addresses says what failed", async (t) => {
+  const guard = outbound(t, { production: false, lookup: resolvesTo("::1", "127.0.0.1") });
+  await t.rejects(guard.request("https://closed.example:1/"), { message: "connect ECONNREFUSED 127.0.0.1:1" });
+});
+
 t.test("a server can't make us keep its idle connections for minutes", async (t) => {
   const open = new Set<unknown>();
   const port = await listening(t, (request, response) => {

@@ -70,7 +70,9 @@ export async function exchange(
     const reading = dispatcher.stream({ ...request, signal: stop.signal }, (head) => reader.begin(head));
     await Promise.race([reading, stopped]);
   } catch (error) {
-    if (error !== ENOUGH && !reader.isEnough) throw error;
+    // The failures of a server's addresses come as one without a message: the last address was tried longest.
+    const failure: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
+    if (error !== ENOUGH && !reader.isEnough) throw failure;
   } finally {
     reader.settle();
   }
