@@ -6,9 +6,6 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { withSignal } from "../core/platform/signals.ts";
 import { type JobData, type JobName, jobs } from "../schemas/jobs.ts";
 
-/** How often a job that calls other people's servers may stall: none of them may end one worker after the other. */
-const MAX_LANE_STALLS = 1;
-
 /** One attempt of a job, for functions that need to know which. */
 export interface Attempt {
   /** 1 for the first; attempts that crashed count too. */
@@ -25,6 +22,8 @@ export interface WorkerRow {
   run: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
   /** The lane of a job that calls other people's servers. A process runs only a few jobs of one lane at a time. */
   lane?: ((data: never) => string) | undefined;
+  /** How often such a job may stall, default 1: no server may end one worker after the other. */
+  maxStalls?: number;
   /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
 }
@@ -64,10 +63,11 @@ export async function repeat(
 export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, stopping: AbortSignal): Promise<void> {
   try {
     checkData(row.name, bull.data);
-    if (row.lane && bull.stalledCounter > MAX_LANE_STALLS) throw new UnrecoverableError("The job stalled too often.");
+    const { lane, maxStalls = 1 } = row;
+    if (lane && bull.stalledCounter > maxStalls) throw new UnrecoverableError("The job stalled too often.");
     await withSignal([stopping], async (signal) => {
       const running = row.run(runtime, bull.data as never, attemptOf(bull, signal));
-      await (row.lane ? unlessStopped(running, signal) : running);
+      await (lane ? unlessStopped(running, signal) : running);
     });
   } catch (error) {
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);

@@ -27,7 +27,8 @@ export const workerRows: WorkerRow[] = [
   jobRow("payments.purchase-mail", sendPurchaseMail),
   jobRow("payments.access-mail", sendAccessMail),
   jobRow("scheduling.expire", expireHold),
-  jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle),
+  // A pull begins by writing the next one, so that one which stalls needs no other worker.
+  { ...jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle), maxStalls: 0 },
   jobRow("scheduling.mail", sendMails),
   jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
   jobRow("webhooks.dispatch", dispatchEvent),
