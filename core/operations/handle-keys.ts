@@ -55,16 +55,16 @@ export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<stri
   }
 }
 
-/** Removes every key of a handle but its record, and its buckets: they expire, and visitors make new ones. Returns the number removed. */
+/** Removes every key of a handle but its record. Returns the number removed, without buckets: visitors make new ones all the time. */
 export async function removeKeys(redis: Redis, handle: string): Promise<number> {
   const message = keys.message(handle, "");
   let removed = 0;
   for await (const found of keysOf(redis, handle)) {
-    const names = found.filter((key) => key !== keys.handle(handle) && kindOf(key) !== "bucket");
+    const names = found.filter((key) => key !== keys.handle(handle));
     const messages = names.filter((key) => key.startsWith(message)).map((key) => key.slice(message.length));
     await Promise.all(messages.map((id) => disownMessage(redis, handle, id)));
     const counts = await pipelined(redis, (pipeline) => names.forEach((key) => void pipeline.unlink(key)));
-    removed += counts.reduce<number>((sum, count) => sum + Number(count), 0);
+    removed += counts.filter((count, at) => count === 1 && kindOf(names[at] as string) !== "bucket").length;
   }
   return removed;
 }
