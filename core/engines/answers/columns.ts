@@ -9,18 +9,11 @@ import { termsIn } from "./words.ts";
 /** A table with a label and one column offers no choice. */
 const MIN_COLUMNS = 3;
 
-/** Rows of a table, each reduced to its label and the cell of one column. */
-export interface ColumnQuote {
-  units: Unit[];
-  /** The question names the row too. */
-  isCell: boolean;
-}
-
 /**
- * The column that a question names: one cell if it also names the best row, else the column of the whole table. Undefined if it names no
- * column or several alike, if the cell is empty or lacks a requested price, and if a number of the question is in no name.
+ * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
+ * if it names no column or several alike, if the cell is empty or lacks a requested price, and if a number of the question is in no name.
  */
-export function columnQuote(library: Library, question: Question, best: Unit): ColumnQuote | undefined {
+export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
   if (!cells || !columns || cells.length < MIN_COLUMNS) return undefined;
   const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
@@ -33,7 +26,7 @@ export function columnQuote(library: Library, question: Question, best: Unit): C
   if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
   const rows = unitsOf(best.section).filter(({ block }) => block.table === table && block.columns);
   const isCell = rows[named(rows.map(({ block }) => block.cells![0]!))]?.at === best.at;
-  return { units: (isCell ? [best] : rows).map((unit) => narrowed(unit, column)), isCell };
+  return (isCell ? [best] : rows).map((unit) => narrowed(unit, column));
 }
 
 /** A price is not in the column "Hours a week", though "a week" is in the question. */

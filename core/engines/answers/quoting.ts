@@ -35,11 +35,11 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
   const best = hits[0];
   if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
   const column = columnQuote(library, question, best.unit);
-  const isColumn = column !== undefined && quoteMarkdown(column.units).length <= MAX_QUOTE_LENGTH;
-  const chosen = [isColumn ? column.units : around(best.unit, MAX_QUOTE_LENGTH)];
+  const isColumn = column !== undefined && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH;
+  const chosen = [isColumn ? column : around(best.unit, MAX_QUOTE_LENGTH)];
   let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
   for (const { unit, score } of hits) {
-    if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS || (isColumn && column.isCell)) break;
+    if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
     if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
     const more = around(unit, room);
     if (quoteMarkdown(more).length > room) continue;
