@@ -7,9 +7,10 @@ import { isCompounding, termsIn } from "./words.ts";
 export type Likeness = ReadonlyMap<string, number>;
 
 /** Another word for the same matter in any language ("fee" for "cost"), another ending, a part of a compound, or a typing error. */
-const ALIKE = 0.75;
+const ALIKE = 0.77;
 const MIN_FORM_LENGTH = 4;
 const MIN_SLIP_LENGTH = 5;
+const MIN_LONG_LENGTH = 8;
 
 /** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
 const matterTable = lazy(() => {
@@ -86,12 +87,20 @@ function isRelated(form: string, term: string, inCompounds: boolean): boolean {
   return inCompounds && more >= 3 && long.endsWith(short);
 }
 
-/** True if one letter is left out, added, replaced or swapped with the next one; the first letter is hardly ever wrong. */
+/** One typing error in a short word, two in a long one; the first letter is hardly ever wrong. */
 function isSlip(form: string, term: string): boolean {
   if (form.length < MIN_SLIP_LENGTH || form[0] !== term[0] || /\p{N}/u.test(form + term)) return false;
-  let at = 1;
-  while (at < form.length && form[at] === term[at]) at++;
-  const [left, right] = [form.slice(at), term.slice(at)];
-  const isSwapped = left[0] === right[1] && left[1] === right[0] && left.slice(2) === right.slice(2);
-  return isSwapped || left.slice(1) === right || left === right.slice(1) || left.slice(1) === right.slice(1);
+  const slips = form.length < MIN_LONG_LENGTH ? 1 : 2;
+  return Math.abs(form.length - term.length) <= slips && isWithin(slips, form, term);
+}
+
+/** True if at most `slips` letters are left out, added, replaced or swapped with the next one. */
+function isWithin(slips: number, one: string, other: string): boolean {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at++;
+  if (slips === 0 || one === other) return one === other;
+  const [left, right] = [one.slice(at), other.slice(at)];
+  const after = (first: number, second: number) => isWithin(slips - 1, left.slice(first), right.slice(second));
+  const isSwapped = left[0] === right[1] && left[1] === right[0];
+  return after(1, 0) || after(0, 1) || after(1, 1) || (isSwapped && after(2, 2));
 }
