@@ -110,11 +110,13 @@ const eventTypeBody = {
   bookingFields: s.withDefault(s.array(bookingField, { maxItems: 50 }), []),
 };
 const buffers = s.object({ beforeMinutes: s.withDefault(buffer, 0), afterMinutes: s.withDefault(buffer, 0) });
+/** Default number of minutes before the start until which a visitor's cancellation is refunded. */
+export const usualRefundMinutes = 1440;
 const payment = s.object({
   enabled: s.withDefault(s.boolean, false),
   amountMinor: s.optional(s.nullable(price)),
   currency: s.optional(s.nullable(currency)),
-  refundUntilMinutes: s.withDefault(s.integer(0, 525_600), 1440),
+  refundUntilMinutes: s.optional(s.integer(0, 525_600)),
 });
 const derived = { ...stamps, ...s.ignored("revision", "url", "bookable", "reason") };
 
@@ -123,7 +125,7 @@ export const newEventType = s.object({
   handle: s.handle,
   ...eventTypeBody,
   buffers: s.withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
-  payment: s.withDefault(payment, { enabled: false, refundUntilMinutes: 1440 }),
+  payment: s.withDefault(payment, { enabled: false }),
   ...derived,
   ...s.ignored("eventTypeId"),
 });
@@ -323,7 +325,7 @@ export const bookingPayment = s.object({
 
 /** A stored payment, with the account of its checkout, and its provider's payment id once it is paid. */
 type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
-  refundUntilMinutes: number;
+  refundUntilMinutes?: number;
   account?: string;
   paid?: { account: string; intent: string };
 };
@@ -348,8 +350,8 @@ export const booking = s.object({
   ),
   location: s.nullable(location),
   meetingUrl: s.nullable(s.string()),
-  /** Language (BCP 47) of the mails to its visitor. */
-  language: s.nullable(s.string()),
+  /** Language (BCP 47) of the mails to its visitor; absent from bookings of an earlier version. */
+  language: s.optional(s.nullable(s.string())),
   sequence: s.integer(0),
   syncStatus: s.oneOf("OK", "DEGRADED"),
   payment: s.nullable(bookingPayment),

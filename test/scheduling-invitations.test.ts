@@ -60,7 +60,6 @@ const booking: Booking = {
   tracking: null,
   location: { type: "in_person", label: "Main street 1, Berlin" },
   meetingUrl: null,
-  language: null,
   sequence: 0,
   syncStatus: "OK",
   payment: null,

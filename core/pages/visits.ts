@@ -142,7 +142,7 @@ async function redeem(
   if (handle !== input.handle || pageSlug !== input.pageSlug || (await redis.del(key)) === 0) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
-  const value = [until, token, mac].join(".");
+  const value = [until, token, mac].filter(Boolean).join(".");
   const options = { seconds: ACCESS_TTL_SECONDS, path: "/", secure: env.BASE_URL.startsWith("https:") };
   return { cookie: writeCookie(cookieName(input), value, options), isReceipt: receipt !== undefined };
 }
@@ -151,17 +151,19 @@ async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infe
   return accessMode === "PUBLIC" || (await hasPaid(runtime, input));
 }
 
-/** True if the cookie of a browser proves a payment, until the provider says that it went back. */
+/** True if the cookie of a browser proves a payment, until the provider says that it went back. Cookies of the first kind name no payment. */
 async function hasPaid({ env, redis }: Runtime, input: Infer<typeof pageVisit>): Promise<boolean> {
-  const [until = "", token = "", mac = ""] = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
+  const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
+  const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
   const isCurrent = Number(until) > Date.now() / 1000;
   if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return false;
+  if (token === "") return true;
   const payment = Buffer.from(token, "base64url").toString();
   return (await redis.exists(keys.pageRefund(input.handle, payment))) === 0;
 }
 
 function accessText({ handle, pageSlug }: Infer<typeof pagePath>, until: string, token: string): string {
-  return [handle, pageSlug, until, token].join(" ");
+  return [handle, pageSlug, until, token].filter(Boolean).join(" ");
 }
 
 /** A payment in letters that a cookie and an access code can carry. */

@@ -1,4 +1,4 @@
-import type { bookingMove, newBooking, StoredBooking } from "../../schemas/scheduling.ts";
+import { type bookingMove, type newBooking, type StoredBooking, usualRefundMinutes } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -68,7 +68,7 @@ export async function newBookingOf(
   const { name, email } = request.attendee;
   const at = timestamp(runtime);
   const location = locationOf(event, request.location?.type);
-  const { refundUntilMinutes } = event.payment;
+  const { refundUntilMinutes = usualRefundMinutes } = event.payment;
   const isAccepted = !event.confirmationRequired && price === null;
   return {
     bookingUid: request.bookingUid,

@@ -1,12 +1,13 @@
-import type {
-  Booking,
-  BookingField,
-  eventType,
-  eventTypeChange,
-  eventTypePath,
-  newEventType,
-  StoredEventType,
-  schedulingListing,
+import {
+  type Booking,
+  type BookingField,
+  type eventType,
+  type eventTypeChange,
+  type eventTypePath,
+  type newEventType,
+  type StoredEventType,
+  type schedulingListing,
+  usualRefundMinutes,
 } from "../../schemas/scheduling.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -174,5 +175,6 @@ async function toEventType(runtime: Runtime, handle: string, stored: Stored): Pr
   const { timeZone } = bookableEventOf(handle, stored, schedules);
   const reason = await paymentProblem(runtime, handle, stored);
   const url = eventUrl(runtime, handle, stored.slug);
-  return { ...stored, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
+  const payment = { refundUntilMinutes: usualRefundMinutes, ...stored.payment };
+  return { ...stored, payment, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
 }

@@ -1,5 +1,11 @@
 import type { Redis } from "ioredis";
-import type { Booking, BookingAnswer, BookingStatus, StoredBooking } from "../../schemas/scheduling.ts";
+import {
+  type Booking,
+  type BookingAnswer,
+  type BookingStatus,
+  type StoredBooking,
+  usualRefundMinutes,
+} from "../../schemas/scheduling.ts";
 import { addressDigest } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
@@ -131,7 +137,7 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
 /** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
-  const { refundUntilMinutes, account: _account, paid: _paid, ...payment } = booking.payment;
+  const { refundUntilMinutes = usualRefundMinutes, account: _account, paid: _paid, ...payment } = booking.payment;
   const until = Date.parse(booking.start) - refundUntilMinutes * minute;
   const refundable = payment.status === "PAID" && now <= until;
   return { ...payment, refundUntil: new Date(until).toISOString(), refundable };

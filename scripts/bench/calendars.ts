@@ -115,7 +115,7 @@ async function writing({ runtime, server, credentialId }: Stage): Promise<BenchR
   await createEventType(runtime, {
     ...{ handle: "acme", slug: "talk", title: "Talk", durationMinutes: 60, description: "", locations: [] },
     ...{ hidden: false, status: "ACTIVE", confirmationRequired: false, bookingFields: [], minimumNoticeMinutes: 0 },
-    ...{ buffers: { beforeMinutes: 0, afterMinutes: 0 }, payment: { enabled: false, refundUntilMinutes: 1440 } },
+    ...{ buffers: { beforeMinutes: 0, afterMinutes: 0 }, payment: { enabled: false } },
   });
   const workers = await startWorkers(runtime, ["scheduling"]);
   const times: number[] = [];

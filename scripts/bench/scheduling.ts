@@ -119,7 +119,7 @@ async function event(
     locations: [],
     bookingFields: [],
   };
-  const more = { minimumNoticeMinutes: 0, payment: { enabled: false, refundUntilMinutes: 1440 }, title: given.slug };
+  const more = { minimumNoticeMinutes: 0, payment: { enabled: false }, title: given.slug };
   await createEventType(runtime, {
     handle: "acme",
     ...plain,

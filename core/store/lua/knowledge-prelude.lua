@@ -1,6 +1,6 @@
 -- Prelude of the scripts that change a document's chunks. Needs the key knowledge and the inputs documentId and prefix (of its chunk keys).
--- countLanguage(language, change) counts a handle's chunks by language in the field languages, a JSON object without zero counts.
--- dropChunks(first) uncounts all of the document's chunks and removes those from a number on.
+-- countLanguage(language, change) counts a handle's chunks by language in the field languages, a JSON object without zero counts; chunks of
+-- earlier versions have no language. dropChunks(first) uncounts all of the document's chunks and removes those from a number on.
 -- Returns nothing.
 local field = 'd:' .. input.documentId
 

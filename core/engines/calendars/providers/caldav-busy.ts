@@ -52,7 +52,7 @@ interface Mark {
   owners: string[];
   addresses: string[];
   /** URLs of changed objects that the server failed to send: they keep their last state, and are fetched again. */
-  missed: string[];
+  missed?: string[];
 }
 
 /** An object by the canonical name of its URL; `data` is empty if it must still be fetched. */
@@ -106,7 +106,7 @@ export async function ownersOf(
   return [username, ...(await credentials.ownerAddresses(handle))].map(addressIn);
 }
 
-/** The last state read for the same owners; undefined if there is none. */
+/** The last state read for the same owners; undefined if there is none, or if an older release wrote it with less information. */
 function markIn({ question, owners }: Reading): Mark | undefined {
   const mark = JSON.parse(question.known?.mark ?? "{}") as Partial<Mark>;
   return mark.owners?.join(" ") === owners.join(" ") ? (mark as Mark) : undefined;
@@ -115,7 +115,7 @@ function markIn({ question, owners }: Reading): Mark | undefined {
 /** The server's list of changes; undefined if it no longer accepts the sync token. */
 async function changesSince(reading: Reading, mark: Mark): Promise<Changes | undefined> {
   const { question } = reading;
-  const missed = mark.missed.map((href) => ({ href, status: 200, etag: "", data: "", hasFailed: false }));
+  const missed = (mark.missed ?? []).map((href) => ({ href, status: 200, etag: "", data: "", hasFailed: false }));
   const listed = new Map(membersOf(question, missed).map((one) => [one.name, one]));
   let { token } = mark;
   for (let part = 0; part < MAX_PARTS; part++) {
@@ -149,7 +149,8 @@ async function compareEtags(reading: Reading, before: Mark | undefined): Promise
   // Read before the objects, so that a change in between is read again.
   const mark = await markOf(reading, before);
   const isSame = before !== undefined && mark.calendarZone === before.calendarZone;
-  if (isSame && before.missed.length === 0 && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
+  const isComplete = (before?.missed ?? []).length === 0;
+  if (isSame && isComplete && mark.token === "" && mark.ctag !== "" && mark.ctag === before.ctag)
     return { mark, isWhole: false, listed: [], removed: [] };
   const tags = (isSame ? await question.known?.tags() : undefined) ?? new Map<string, string>();
   const all = tags.size === 0 ? await listWhole(reading) : await listObjects(reading);
@@ -165,7 +166,7 @@ async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark>
   const found = token && byToken ? byToken : await propertiesOf(reading, "<s:getctag/>");
   const addresses = before?.addresses ?? (await addressesOf(reading, hrefIn(found, "current-user-principal")));
   const [ctag, calendarZone] = [textIn(found, "getctag"), textIn(found, "calendar-timezone")];
-  return { token, ctag, calendarZone, owners: reading.owners, addresses, missed: [] };
+  return { token, ctag, calendarZone, owners: reading.owners, addresses };
 }
 
 /** The principal's calendar user addresses (RFC 6638, section 2.4.1); empty if the server has none. */
