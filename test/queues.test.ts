@@ -7,6 +7,7 @@ import { job, Queues } from "../core/store/outbox.ts";
 import { connect } from "../core/store/redis.ts";
 import { eventually, published, startService } from "../fixtures/service.ts";
 import { perform, type WorkerRow } from "../workers/job.ts";
+import { workerRows } from "../workers/rows.ts";
 
 const indexing = (id: string) => job("knowledge.index", id, { handle: "acme", documentId: "doc_1" });
 
@@ -220,4 +221,12 @@ t.test("a job that calls other people's servers runs again after one stall, and 
   await after(1);
   await t.rejects(after(2), UnrecoverableError);
   t.same(ran, [0, 1]);
+});
+
+t.test("a pull of calendars that stalled before it wrote the next one writes it as it is given up", async (t) => {
+  const { runtime } = await startService(t);
+  const row = workerRows.find(({ name }) => name === "scheduling.pull") as WorkerRow;
+  const bull = { id: "a", queueName: "scheduling", data: { handle: "acme" }, opts: {}, stalledCounter: 1 };
+  await t.rejects(perform(runtime, row, bull as never, new AbortController().signal), UnrecoverableError);
+  t.match(await runtime.queues.queue("scheduling").getDelayed(), [{ name: "scheduling.pull", data: bull.data }]);
 });

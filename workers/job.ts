@@ -24,6 +24,8 @@ export interface WorkerRow {
   lane?: ((data: never) => string) | undefined;
   /** How often such a job may stall, default 1: no server may end one worker after the other. */
   maxStalls?: number;
+  /** What must happen when it is given up after its stalls. */
+  giveUp?: (runtime: Runtime, data: never) => Promise<unknown>;
   /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
 }
@@ -64,7 +66,7 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
   try {
     checkData(row.name, bull.data);
     const { lane, maxStalls = 1 } = row;
-    if (lane && bull.stalledCounter > maxStalls) throw new UnrecoverableError("The job stalled too often.");
+    if (lane && bull.stalledCounter > maxStalls) await giveUp(runtime, row, bull);
     await withSignal([stopping], async (signal) => {
       const running = row.run(runtime, bull.data as never, attemptOf(bull, signal));
       await (lane ? unlessStopped(running, signal) : running);
@@ -73,6 +75,11 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);
     throw error;
   }
+}
+
+async function giveUp(runtime: Runtime, row: WorkerRow, bull: BullJob): Promise<never> {
+  await row.giveUp?.(runtime, bull.data as never);
+  throw new UnrecoverableError("The job stalled too often.");
 }
 
 const ajv = new Ajv2020();

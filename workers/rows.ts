@@ -6,7 +6,7 @@ import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { expireHold, pullCalendars, sendMails, syncBooking } from "../core/scheduling/face.ts";
+import { expireHold, pullCalendars, scheduleNextPull, sendMails, syncBooking } from "../core/scheduling/face.ts";
 import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import type { JobData, QueueName } from "../schemas/jobs.ts";
 import { jobRow, repeat, type WorkerRow } from "./job.ts";
@@ -27,8 +27,8 @@ export const workerRows: WorkerRow[] = [
   jobRow("payments.purchase-mail", sendPurchaseMail),
   jobRow("payments.access-mail", sendAccessMail),
   jobRow("scheduling.expire", expireHold),
-  // A pull begins by writing the next one, so that one which stalls needs no other worker.
-  { ...jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle), maxStalls: 0 },
+  // A pull that stalls needs no other worker: the next one is scheduled anyway.
+  { ...jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle), maxStalls: 0, giveUp: scheduleNextPull },
   jobRow("scheduling.mail", sendMails),
   jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
   jobRow("webhooks.dispatch", dispatchEvent),

@@ -68,9 +68,17 @@ export async function readSelected({ busySource }: Runtime, handle: string): Pro
  * ends the pulls of a handle.
  */
 async function pullNow(runtime: Runtime, handle: string): Promise<void> {
-  await runtime.queues.later(nextPull(handle, Date.now() + MAX_CLOCK_SKEW_MS));
+  await scheduleNextPull(runtime, { handle });
   await pull(runtime, handle);
   await resyncAll(runtime, handle, turnAt(handle, Date.now()));
+}
+
+/** Schedules the next pull of a handle's calendars, also for a pull that stalled before it did. Idempotent. */
+export async function scheduleNextPull(
+  { queues }: Pick<Runtime, "queues">,
+  { handle }: JobData<"scheduling.pull">,
+): Promise<void> {
+  await queues.later(nextPull(handle, Date.now() + MAX_CLOCK_SKEW_MS));
 }
 
 /** Pulls the selected calendars of an imported handle, which schedules all further pulls. */
