@@ -26,8 +26,10 @@ export function formatMinutes(minutes: number, language: string): string {
 /** An amount in a language. */
 export function formatMoney({ amountMinor, currency }: Money, language: string): string {
   const digits = digitsOf(currency);
-  const format = { style: "currency", currency, maximumFractionDigits: digits } as const;
-  return new Intl.NumberFormat(localeOf(language), format).format(amountMinor / 10 ** digits);
+  const amount = amountMinor / 10 ** digits;
+  const all = Number.isInteger(amount) ? {} : { minimumFractionDigits: digits };
+  const format = { style: "currency", currency, maximumFractionDigits: digits, ...all } as const;
+  return new Intl.NumberFormat(localeOf(language), format).format(amount);
 }
 
 /** Digits of the smallest unit. Locale data leave out units whose coins are out of use, such as those of HUF and COP. */
