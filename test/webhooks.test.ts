@@ -389,6 +389,22 @@ t.test("a sender whose clock is seconds behind waits for its delivery", async (t
   t.equal(receiver.received.length, 1);
 });
 
+t.test("however often an endpoint fails, one sender waits for its next delivery", async (t) => {
+  const { runtime } = await startService(t, { workers: ["webhooks"] });
+  const receiver = await startReceiver(t, (response) => void response.writeHead(500, { "retry-after": "7" }).end());
+  const { webhook } = await createWebhook(runtime, { handle: "acme", url: receiver.url });
+  const place = { handle: "acme", webhookId: webhook.webhookId };
+  for (let count = 1; count <= 5; count++) {
+    await testWebhook(runtime, place);
+    await eventually(async () => {
+      const isAwake = await runtime.redis.exists(keys.webhookAwake("acme", webhook.webhookId));
+      return receiver.received.length === count && isAwake === 0;
+    });
+  }
+  await eventually(async () => (await runtime.queues.queue("webhooks").getActiveCount()) === 1, 3000);
+  await eventually(() => receiver.received.length === 10, 15_000);
+});
+
 t.test("a stopping sender records what is in flight and leaves the rest to another", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

@@ -18,19 +18,24 @@ import { sealedPlace, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;
-/** Concurrent deliveries of a process, which its senders share; each may make one. */
+/** Concurrent deliveries of a process, which its senders share unless they wait for the next one; each may make one. */
 const MAX_PROCESS_DELIVERIES = 10_000;
 let senders = 0;
+/** The real ms until which a sender of this process waits for the next delivery of an endpoint. */
+const waiting = new Map<string, number>();
 /** Ms after which a delivery whose process died is taken again, and in which a sender must send a heartbeat. */
 const LEASE_MS = 20_000;
-/** Ms between two polls with running deliveries: doubled in silence, since hanging endpoints would busy Redis. At its limit a sender waits longest. */
+/**
+ * Ms between two polls with running deliveries. It doubles while none starts, so that hanging endpoints cost Redis little; a sender at its
+ * limit waits longest.
+ */
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 2000;
 /** Ms in which a quick endpoint's answers gather, so that the next deliveries are taken together. */
 const GATHER_MS = 4;
 /**
- * Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. Clocks of processes may differ by as much: the job
- * of an instant that begins before it can't be added again.
+ * Longest wait in ms for the next delivery; before a longer one the sender goes to sleep. Clocks of processes may differ by as much: a job
+ * that begins before its instant can't add itself again.
  */
 const MAX_IDLE_MS = 10_000;
 /** Ms of uninterrupted failures after which an endpoint is disabled (docs/reference.md, "Webhook delivery"). */
@@ -149,12 +154,23 @@ class Sender {
     if (next === "") return false;
     const { queues } = this.#runtime;
     const { handle, webhookId } = this.#place;
-    const wait = Number(next) - Date.now();
-    const isHere = !this.#signal.aborted && wait <= MAX_IDLE_MS;
-    if (isHere) await setTimeout(Math.max(wait, 1), undefined, { signal: this.#signal }).catch(() => undefined);
-    else if (this.#signal.aborted) await queues.later(wakeJob(this.#runtime, handle, webhookId));
+    const isHere = !this.#signal.aborted && Number(next) - Date.now() <= MAX_IDLE_MS;
+    if (isHere) return this.#waitUntil(Number(next));
+    if (this.#signal.aborted) await queues.later(wakeJob(this.#runtime, handle, webhookId));
     else await this.#lookAgain(Number(next), "due");
-    return isHere;
+    return false;
+  }
+
+  /** Waits until an instant or the signal; false at once if another sender of this process waits until then. */
+  async #waitUntil(at: number): Promise<boolean> {
+    const { webhookId } = this.#place;
+    if (at >= (waiting.get(webhookId) ?? Number.POSITIVE_INFINITY)) return false;
+    waiting.set(webhookId, at);
+    senders--;
+    await setTimeout(Math.max(at - Date.now(), 1), undefined, { signal: this.#signal }).catch(() => undefined);
+    senders++;
+    if (waiting.get(webhookId) === at) waiting.delete(webhookId);
+    return true;
   }
 
   /** Polls the endpoint again at an instant (real ms), once per second, or once per lease of another sender. */
