@@ -20,7 +20,7 @@ export function suppressionOf(
   more: { source: SuppressionSource; reason?: string; messageId?: string; at: number },
 ): Suppression {
   const { source, messageId = null, at } = more;
-  // Without lone surrogates, since Redis decodes it later.
+  // Without lone surrogates: the JSON decoder of Redis refuses them.
   const reason = Buffer.from(more.reason ?? source).toString();
   return { email: sameAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
 }

@@ -54,7 +54,7 @@ const DNS_OPTIONS = { timeout: 2500, tries: 2 };
 
 /**
  * Asks name servers past the system's resolver, which can ask for two names at a time: silent servers of users' names would hold up all
- * others. IPv6 comes first: where it has no route, its attempts fail at once, and the last of IPv4 may take its time.
+ * others. IPv6 comes first: without a route its attempts fail at once, and only the last address may use the whole time to connect.
  */
 export function lookupBy(resolver: Pick<promises.Resolver, "resolve4" | "resolve6">): Lookup {
   const addressesOf = async (hostname: string): Promise<Resolved> => {
