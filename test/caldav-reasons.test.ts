@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { providers } from "../core/engines/calendars/providers/table.ts";
+import { asCalendarServerError } from "../core/engines/calendars/server-error.ts";
 import { keepCredential } from "../core/scheduling/credentials.ts";
 import { disconnectAll } from "../core/scheduling/integrations.ts";
 import { keys } from "../core/store/keys.ts";
@@ -119,4 +120,11 @@ t.test("one handle's many accounts are read a few at a time, once for all that a
   const before = asked;
   await disconnectAll(runtime, "acme");
   t.equal(asked, before, "calendars of a handle that goes are not read again");
+});
+
+t.test("a name that no name server answers for is named as the cause, whichever resolver asked", async (t) => {
+  for (const code of ["EAI_AGAIN", "EREFUSED", "ESERVFAIL", "ETIMEOUT"]) {
+    const { message } = asCalendarServerError(Object.assign(new Error(code), { code }));
+    t.match(message, "The host name cannot be resolved right now.", code);
+  }
 });

@@ -52,13 +52,15 @@ export function asCalendarServerError(error: unknown): CalendarServerError {
   return new CalendarServerError(reason, reason === "limit" ? message : "", error);
 }
 
-/** Reasons of failed connections, by the error codes of Node and undici. */
+/** Reasons of failed connections, by the error codes of Node, its two resolvers and undici. */
 const CONNECTION_FAILURES: Record<string, string> = {
   ECONNREFUSED: "The connection was refused.",
   ECONNRESET: "The connection was closed.",
   UND_ERR_SOCKET: "The connection was closed.",
   ENOTFOUND: "The host name is unknown.",
   ENODATA: "The host name is unknown.",
+  EAI_AGAIN: "The host name cannot be resolved right now.",
+  EREFUSED: "The host name cannot be resolved right now.",
   ESERVFAIL: "The host name cannot be resolved right now.",
   ETIMEOUT: "The host name cannot be resolved right now.",
   UND_ERR_CONNECT_TIMEOUT: "The connection timed out.",
