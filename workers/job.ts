@@ -24,7 +24,7 @@ export interface WorkerRow {
   lane?: ((data: never) => string) | undefined;
   /** How often such a job may stall, default 1: no server may end one worker after the other. */
   maxStalls?: number;
-  /** What must happen when it is given up after its stalls. */
+  /** Runs when the job is given up after its stalls. */
   giveUp?: (runtime: Runtime, data: never) => Promise<unknown>;
   /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
