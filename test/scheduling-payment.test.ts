@@ -76,9 +76,9 @@ t.test("a paid booking that its visitor moves keeps its payment while it waits f
 t.test("a price is shown in the units in which the provider charges it", async (t) => {
   const stage = await openStage(t);
   const currencies = {
-    HUF: "HUF 4,900",
-    COP: "COP 4,900",
-    ISK: "ISK 4,900",
+    HUF: "HUF 4,900.00",
+    COP: "COP 4,900.00",
+    ISK: "ISK 4,900.00",
     EUR: "€4,900.00",
     JPY: "JP¥490,000",
     KWD: "KWD 490.000",

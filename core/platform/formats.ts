@@ -23,16 +23,14 @@ export function formatMinutes(minutes: number, language: string): string {
   return format.format(minutes);
 }
 
-/** An amount in a language. */
+/** An amount in a language, with all its digits. */
 export function formatMoney({ amountMinor, currency }: Money, language: string): string {
   const digits = digitsOf(currency);
-  const amount = amountMinor / 10 ** digits;
-  const all = Number.isInteger(amount) ? {} : { minimumFractionDigits: digits };
-  const format = { style: "currency", currency, maximumFractionDigits: digits, ...all } as const;
-  return new Intl.NumberFormat(localeOf(language), format).format(amount);
+  const format = { style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits } as const;
+  return new Intl.NumberFormat(localeOf(language), format).format(amountMinor / 10 ** digits);
 }
 
-/** Digits of the smallest unit. Locale data leave out units whose coins are out of use, such as those of HUF and COP. */
+/** Digits of the smallest unit. Some locale data leave out units whose coins are out of use, such as those of HUF and COP. */
 function digitsOf(currency: string): number {
   if (/^(BIF|CLP|DJF|GNF|JPY|KMF|KRW|MGA|PYG|RWF|VND|VUV|XAF|XOF|XPF)$/i.test(currency)) return 0;
   return /^(BHD|JOD|KWD|OMR|TND)$/i.test(currency) ? 3 : 2;
