@@ -159,7 +159,7 @@ t.test("a bounce finds its delivery by the return path, which can't be forged", 
   await acme.until(id, "SENT");
   const path = server.mails.find(({ to }) => to[0] === "bob@far.example")?.from as string;
   const tell = async (mail: string) => (await post(service, "inbound", mail).expect(200)).body.applied;
-  t.equal(await tell(bounce(path.replace(/.{3}@/, "000@"))), 0, "a forged return path");
+  t.equal(await tell(bounce(path.replace(/.@/, (end) => (end === "0@" ? "1@" : "0@")))), 0, "a forged return path");
   t.equal(await tell(bounce(path.replace(".1.", ".0."))), 0, "of another recipient");
   t.equal(await tell(bounce(path, { action: "delayed", status: "4.4.1" })), 0, "a delay");
   t.equal(await tell("From: a@far.example\r\nSubject: Out of office\r\n\r\nBack on Monday"), 0, "no report");
