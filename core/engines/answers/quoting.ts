@@ -92,11 +92,12 @@ function quoteMarkdown(units: readonly Unit[]): string {
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
   for (const [at, unit] of units.entries()) {
     const last = units[at - 1];
-    const isListed = unit.block.kind !== "text";
-    if (last) text += isListed && last.block.kind !== "text" ? "\n" : last.block === unit.block ? " " : "\n\n";
+    const isSame = last?.block === unit.block;
+    const isListed = unit.block.kind !== "text" && last?.block.kind !== "text";
+    if (last) text += isSame ? " " : isListed ? "\n" : "\n\n";
     const leadIn = newLeadIn(unit.block, last?.block);
     if (leadIn !== "") text += `${leadIn}\n\n`;
-    text += blockMarkdown(unit.block, unit.text);
+    text += isSame ? sentenceMarkdown(unit.text) : blockMarkdown(unit.block, unit.text);
   }
   return text;
 }
