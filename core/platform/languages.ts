@@ -117,6 +117,8 @@ export function languageOf(text: string, fallback = "en"): string {
   const scores = smallWordScores(lower);
   const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
   if (scores.size === 0) return detected[0]?.lang ?? fallback;
+  // Letters say nothing about words that both languages have: "no", "ok", "hotel".
+  if (scores.get(fallback) === Math.max(...scores.values())) return fallback;
   const weight = Math.max(MIN_LETTERS_WEIGHT, LETTERS_SHARE * wordsRead(lower).length);
   for (const { lang, accuracy } of detected) scores.set(lang, (scores.get(lang) ?? 0) + accuracy * weight);
   const best = Math.max(...scores.values());
