@@ -195,6 +195,52 @@ t.test("a list is shown with its introduction", async (t) => {
   );
 });
 
+t.test("the sentences of an item stay one item", async (t) => {
+  const library = openLibrary([
+    pageSource(
+      "<h2>Tours</h2><ul><li>Harbour loop, 19 EUR. It runs on Saturdays.</li><li>Island day, 62 EUR.</li></ul>",
+    ),
+  ]);
+  t.match(
+    replyTo(library, readQuestion("What does the harbour loop cost?", "en")).markdown,
+    /^\*\*Tours\*\*\n\n- Harbour loop, 19 EUR\. It runs on Saturdays\.\n- Island day, 62 EUR\.\n/,
+  );
+});
+
+t.test(
+  "a wish to be called is answered by contact details, and never by a sentence that has the same word",
+  async (t) => {
+    const parts =
+      "<h2>Service</h2><p>A full service costs 89 EUR. We call you before we fit any part above 30 EUR.</p>";
+    const library = openLibrary([pageSource(parts)]);
+    const reached = openLibrary([pageSource(`${parts}<h2>Contact</h2><p>Call us on 030 5550 1234.</p>`)]);
+    const history = [{ role: "user" as const, text: "What does a full service cost?" }];
+    const wishes: [string, string][] = [
+      ["Please call me back", "en"],
+      ["Bitte rufen Sie mich an", "de"],
+      ["Llámenme por favor", "es"],
+      ["Richiamatemi, per favore", "it"],
+    ];
+    for (const [text, language] of wishes)
+      for (const before of [[], history]) {
+        const question = readQuestion(text, "en", before);
+        t.equal(question.wish, "contact", text);
+        t.equal(replyTo(library, question).markdown, phrasesOf(language).contact, text);
+      }
+    t.match(replyTo(reached, readQuestion("Please call me back", "en")).markdown, "030 5550 1234");
+  },
+);
+
+t.test("a short question is in the language of the conversation, else of the page", async (t) => {
+  const history = [{ role: "user" as const, text: "Was kostet eine große Durchsicht?" }];
+  for (const text of ["Samstag?", "ok", "E-Bike?", "hotel"])
+    t.equal(readQuestion(text, "en", history).language, "de", text);
+  t.equal(readQuestion("and what is open on Sunday?", "de", history).language, "en", "a clear one is in its own");
+  const later = [...history, { role: "user" as const, text: "ok" }];
+  t.equal(readQuestion("Samstag?", "en", later).language, "de", "whatever was said last");
+  for (const language of ["en", "es", "it"]) t.equal(readQuestion("no", language).language, language);
+});
+
 t.test("the question's language wins if the same statement exists in two languages", async (t) => {
   const english = pageSource("<p>Breakfast is served from 7 am to 10 am in the Hotel Astoria.</p>", {
     id: "en",

@@ -53,6 +53,11 @@ const INTENTS = [
   { intent: "declined", list: "declines", fits: holdsPhrase },
   { intent: "page", list: "page", fits: isPhrase },
 ] as const;
+/** Only contact details answer a wish for contact: a sentence with "call" or "contact" in it does not. */
+const CONTACT: readonly Ask[] = [
+  { shape: "phone", words: [] },
+  { shape: "mail", words: [] },
+];
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
@@ -61,15 +66,20 @@ const WISHES = ["demo", "quote", "contact", "purchase"] as const;
  */
 export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
   const asked = text.slice(0, MAX_QUESTION_LENGTH);
-  const own = languageOf(asked, language);
+  const earlier = history.filter(({ role }) => role === "user");
+  // "No" and "Samstag?" are in the language of the conversation.
+  const own = languageOf(
+    asked,
+    earlier.reduce((known, turn) => languageOf(turn.text, known), language),
+  );
   const plain = plainWords(asked);
   const all = subjectsOf(asked, own);
-  const asks = asksOf(plain, all, own);
+  const wish = wishOf(plain, own);
+  const asks = [...asksOf(plain, all, own), ...(wish === "contact" ? CONTACT : [])];
   const subjects = all.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
   const question = { text, language: own, plain, subjects, asks };
   const found = intentOf(plain, own);
-  const wish = wishOf(plain, own);
-  const before = history.findLast(({ role, text }) => role === "user" && plainWords(text) !== plain);
+  const before = earlier.findLast(({ text }) => plainWords(text) !== plain);
   const whole = before && leansOn(question) ? borrowed(question, readQuestion(before.text, own)) : question;
   return { ...whole, ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
 }
@@ -78,9 +88,9 @@ function subjectsOf(text: string, language: string): Subject[] {
   const found = new Map<string, Subject>();
   for (const { written, text: word, terms } of wordsIn(text, language)) {
     const [term] = terms;
-    if (term === undefined || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
+    if (term === undefined || found.has(term) || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
     const forms = [...new Set([...terms, ...Object.keys(languages).flatMap((code) => termsIn(written, code))])];
-    if (!found.has(term)) found.set(term, { text: word, forms, isCommon: isCommon(term, language) });
+    found.set(term, { text: word, forms, isCommon: isCommon(term, language) });
   }
   return [...found.values()].slice(0, MAX_SUBJECTS);
 }
