@@ -1,6 +1,7 @@
+import { generateKeyPairSync } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { SignJWT } from "jose";
+import { exportJWK, type JWK, SignJWT } from "jose";
 import type { Test as SuperTest } from "supertest";
 import t, { type Test } from "tap";
 import { revokeRole, setEntitlement } from "../core/account/handles.ts";
@@ -175,6 +176,26 @@ t.test("new keys are found when they are first used, and unknown key ids can't f
   time.at += minute;
   t.equal(await code(await outsideToken(third, valid)), "accepted");
   t.equal(signer.reads, 3);
+});
+
+t.test("a key that can't be used is as good as none, and its neighbours are used", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const service = await startService(t, { env });
+  await service.handle("acme", { owner: "user_outside" });
+  const sent = (token: string) => service.visitor.get(me).set("Authorization", `Bearer ${token}`);
+  const [good, short] = await Promise.all([outsideKey("good"), outsideKey("short", "RS256")]);
+  const weak = generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey.export({ format: "jwk" }) as JWK;
+  const unusable: Record<string, JWK> = {
+    "cut off": { ...short.jwk, n: "AQ" },
+    "too weak": { ...short.jwk, ...weak },
+    "of another form": { ...short.jwk, n: 5 } as unknown as JWK,
+    private: { ...short.jwk, ...(await exportJWK(short.private)) },
+  };
+  const named = Object.entries(unusable).map(([kid, jwk]) => ({ ...jwk, kid }));
+  signer.published = [null, 5, [], {}, ...named, good.jwk] as JWK[];
+  await sent(await outsideToken(good, {})).expect(200);
+  for (const kid of Object.keys(unusable))
+    t.match((await sent(await outsideToken({ ...short, kid }, {}))).body, { status: 401, code: "invalid_token" }, kid);
 });
 
 t.test("tokens with a new key that come at once all wait for the one read of the key set", async (t) => {

@@ -3,7 +3,6 @@ import {
   createLocalJWKSet,
   decodeJwt,
   decodeProtectedHeader,
-  errors,
   type JSONWebKeySet,
   type JWTPayload,
   jwtVerify,
@@ -11,7 +10,7 @@ import {
 import { LRUCache } from "lru-cache";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import { parseJson } from "../platform/json.ts";
+import { membersOf, parseJson } from "../platform/json.ts";
 import { Outbound } from "../platform/outbound.ts";
 import type { SigningKey, TokenSession, TokenVerifier } from "../platform/runtime.ts";
 
@@ -112,8 +111,8 @@ export class Sessions implements TokenVerifier {
       if (typeof payload.sub !== "string" || payload.sub === "") throw new Fail("invalid_token");
       return { payload, isOwn: keys === this.#ownKeys };
     } catch (error) {
-      if (error instanceof errors.JOSEError) throw new Fail("invalid_token", {}, error);
-      throw error;
+      // A key that can't be used counts as none (RFC 7517, section 5).
+      throw new Fail("invalid_token", {}, error);
     }
   }
 
@@ -199,9 +198,9 @@ class KeySet {
 
   async #load(cooldown: number): Promise<void> {
     try {
-      const set = await this.#read();
-      this.#keys = createLocalJWKSet(set);
-      this.#ids = new Set(set.keys.map(({ kid }) => kid));
+      const keys = (await this.#read()).keys.map(membersOf) as JSONWebKeySet["keys"];
+      this.#keys = createLocalJWKSet({ keys });
+      this.#ids = new Set(keys.map(({ kid }) => kid));
       this.#readAt = this.#clock();
       this.#nextAt = this.#readAt + cooldown;
       this.#failure = undefined;
