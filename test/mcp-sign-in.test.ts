@@ -382,14 +382,19 @@ t.test("redirect addresses are https, loopback or an app's own, and matched lett
   t.same(await keyNames(service.runtime.redis, "*oauth*"), [], "registrations are kept by nobody but their client");
   const { client_id = "" } = await register(service, [callback]);
   const browser = new Browser(await service.token("user_acme"));
-  for (const redirect_uri of [`${callback}/`, "http://127.0.0.1:33419/callback", "https://evil.example/"]) {
+  for (const redirect_uri of [`${callback}/`, "http://localhost:33418/callback", "https://evil.example/"]) {
     const page = await browser.open(address(service, { client_id, redirect_uri }));
     t.same([page.status, page.headers.get("location")], [400, null], redirect_uri);
   }
-  const { client_id: anyPort = "" } = await register(service, ["http://127.0.0.1/callback", "https://app.example/cb"]);
+  const registered = [callback, "http://localhost/callback?x=1", "http://[::1]:1", "https://app.example/cb"];
+  const { client_id: anyPort = "" } = await register(service, registered);
   for (const [redirect_uri, status] of [
     [callback, 200],
+    ["http://127.0.0.1:33419/callback", 200],
     ["http://127.0.0.1/callback", 200],
+    ["http://localhost:33418/callback?x=1", 200],
+    ["http://[::1]:33418", 200],
+    ["http://[::1]?x=1", 400],
     ["http://127.0.0.1:99999/callback", 400],
     ["http://localhost:33418/callback", 400],
     ["http://127.0.0.1:33418/other", 400],

@@ -26,7 +26,7 @@ const MAX_REDIRECTS = 10;
 /** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */
 const BROWSER_SCHEMES = /^(javascript|data|file|blob|about|vbscript|filesystem|view-source|wss?|ftp):$/;
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/;
-const LOOPBACK_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d{1,5}(?=\/|$)/;
+const LOOPBACK_PORT = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d{1,5}(?=[/?]|$)/;
 
 /**
  * Registers a client (RFC 7591). Nothing is stored: the client id contains the registration and a MAC of this service.
@@ -149,9 +149,14 @@ function isRedirectUri(uri: unknown): uri is string {
 }
 
 /**
- * True for an address among the registered ones. A registered address on loopback without a port allows every port: the app listens on a
- * free one (RFC 8252, section 7.3).
+ * True for an address among the registered ones. On loopback every port matches: the app listens on a free one (RFC 8252, section 7.3;
+ * RFC 9700, section 2.1, for `localhost`).
  */
 function isRegistered(registered: readonly string[], uri: string): boolean {
-  return registered.includes(uri) || (URL.canParse(uri) && registered.includes(uri.replace(LOOPBACK_PORT, "$1")));
+  return URL.canParse(uri) && registered.map(withoutPort).includes(withoutPort(uri));
+}
+
+/** The address without its port if it is on loopback. */
+function withoutPort(uri: string): string {
+  return uri.replace(LOOPBACK_PORT, "$1");
 }
