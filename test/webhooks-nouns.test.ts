@@ -163,3 +163,18 @@ t.test("no stored event contains an erased person", async (t) => {
   await eventually(async () => (await keyNames(redis, "webhook-event:{acme}:*")).length === 0);
   t.same(await keyNames(redis, "person-events:*"), []);
 });
+
+t.test("the list of a person's events forgets those that have expired", async (t) => {
+  const { service } = await open(t);
+  const { redis } = service.runtime;
+  for (let round = 0; round < 30; round++) {
+    for (const key of await keyNames(redis, "webhook-event:*")) await redis.del(key);
+    // A day has passed: the person is a new lead.
+    for (const key of await keyNames(redis, "lead-recent:*")) await redis.del(key);
+    await capture(service);
+  }
+  const [list = ""] = await keyNames(redis, "person-events:*");
+  t.ok((await redis.scard(list)) < 10, "although the person has new ones");
+  const [event = ""] = await keyNames(redis, "webhook-event:*");
+  t.equal(await redis.sismember(list, event), 1);
+});

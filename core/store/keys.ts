@@ -142,7 +142,7 @@ export const keys = {
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
   webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, the sender of this endpoint's deliveries; 60 s after it was called, 20 s after its last heartbeat
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
-  personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events about one address; 30 d after the last
+  personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events about one address, expired ones among them for a while; 30 d after the last
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 

@@ -12,6 +12,10 @@ local function put_event(event)
   if event.person then
     redis.call('SADD', event.person, event.key)
     redis.call('PEXPIRE', event.person, event.retentionMs)
+    -- Each event looks at two others: so at most about half of them have expired.
+    for _, key in ipairs(redis.call('SRANDMEMBER', event.person, 2)) do
+      if redis.call('EXISTS', key) == 0 then redis.call('SREM', event.person, key) end
+    end
   end
   return true
 end
