@@ -9,6 +9,7 @@ import {
   type Passage,
   passagesFor,
   readQuestion,
+  replyTo,
 } from "../core/engines/answers/answers.ts";
 import { documentSource, pageSource } from "../fixtures/assistant/libraries.ts";
 
@@ -222,6 +223,16 @@ t.test("'free' is a price, also in a sentence of everyday words", async (t) => {
   const parking = openLibrary([documentSource("## Parking\n\nParking is free for guests.", { title: "Stay" })]);
   passes(t, ["It is free.", "Yes, free.", "Parking is free."], parking);
   passes(t, ["Feel free to write to hi@acme.example."]);
+});
+
+t.test("'feel free' says nothing about a price, neither as a claim nor as evidence", async (t) => {
+  passes(t, ["Feel free to ask!", "Feel free to ask if you have other questions."]);
+  const service = openLibrary([documentSource("## Service\n\nFeel free to bring your bike for a service.")]);
+  goes(t, ["The service is free.", "A service for your bike is free."], service);
+  const prices = openLibrary([
+    documentSource("## Service\n\nFeel free to ask for a service.\n\n## Prices\n\nA service costs 89 EUR."),
+  ]);
+  t.match(replyTo(prices, readQuestion("How much is a service?", "en")).markdown, /^\*\*Prices/);
 });
 
 t.test("an answer that begins with a table keeps its lines", async (t) => {

@@ -1,6 +1,7 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { calendarNames } from "../../platform/formats.ts";
 import { lazy, lazyByKey } from "../../platform/lazy.ts";
+import { withoutIdioms } from "./phrases.ts";
 import { isCompounding, termsIn } from "./words.ts";
 
 /** The likeness of terms of a text to a word of a question, 0 to 1. */
@@ -41,7 +42,9 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** True if a text of a language speaks of one of some matters. */
 export function isAbout(matters: readonly string[], text: string, language: string): boolean {
-  return termsIn(text, language).some((term) => matters.some((matter) => mattersIn(term).has(matter)));
+  return termsIn(withoutIdioms(text, language), language).some((term) =>
+    matters.some((matter) => mattersIn(term).has(matter)),
+  );
 }
 
 const commonTerms = lazyByKey((language) => new Set(termsIn(wordsOf(language).answers.common, language)));

@@ -41,6 +41,13 @@ export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string
   return plain.split(" ").filter((word) => isPhrase(word, fixed));
 }
 
+/** The text without phrases that don't mean what their words say, such as "feel free"; as `plainWords` if it has one. */
+export function withoutIdioms(text: string, language: string): string {
+  const { idioms } = wordsOf(language).answers;
+  const plain = plainWords(text);
+  return holdsPhrase(plain, idioms) ? ` ${plain}`.replace(pattern(idioms, "", "(?= |$)"), "") : text;
+}
+
 function pattern(phrases: readonly Phrase[], before: string, after: string): RegExp {
   return compiled([before, after, ...phrases].join("\n"));
 }
