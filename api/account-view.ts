@@ -108,12 +108,17 @@ function pairingButtons({ allow, deny }: Words["pairing"]): Html {
   return decisionButtons(["allow", allow], ["deny", deny]);
 }
 
-/** The page after the decision. */
-export function pairedView({ status }: PairingDecided, request: Request): View {
+/** The page after the decision. Who has allowed by mistake can withdraw there. */
+export function pairedView({ attemptId, status, proof }: PairingDecided & { proof: string }, request: Request): View {
   const language = request.language();
-  const { paired, pairedDetail, denied, deniedDetail } = wordsOf(language).pairing;
-  const [title, detail] = status === "authorised" ? [paired, pairedDetail] : [denied, deniedDetail];
-  return cardView({ language, title, body: html`<p>${detail}</p>` });
+  const { paired, pairedDetail, withdraw, denied, deniedDetail } = wordsOf(language).pairing;
+  if (status === "denied") return cardView({ language, title: denied, body: html`<p>${deniedDetail}</p>` });
+  const body = html`<p>${pairedDetail}</p>
+<form method="post">
+${hiddenInputs({ attemptId, proof })}
+<button name="decision" value="deny" class="quiet">${withdraw}</button>
+</form>`;
+  return cardView({ language, title: paired, body });
 }
 
 /** The consent page of a client that asks for the tools of a handle, or a redirect. */

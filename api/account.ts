@@ -66,7 +66,8 @@ export const accountRows: Row[] = [
   route(`POST ${desktop}/authorize`, user, shape.pairingDecision, core.decidePairing, {
     returns: shape.pairingDecided,
     summary: "Allow or deny a desktop pairing",
-    description: "Records the decision of the signed-in user.",
+    description:
+      "Records the decision of the signed-in user. The user who allowed can still deny, which ends the desktop's session.",
     failures: ["attempt_expired", "attempt_not_pending"],
   }),
   route(`POST ${desktop}/redeem`, anyone, shape.pairingRedemption, core.redeemPairing, {

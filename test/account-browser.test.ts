@@ -56,6 +56,13 @@ async function run(t: Test): Promise<void> {
         .set("Authorization", `Bearer ${body.session?.token}`)
         .expect(200);
       await picture(page, "pairing-done");
+      t.same(await problems(page), []);
+      await page.getByRole("button", { name: "That was a mistake: sign it out" }).click();
+      await page.getByRole("heading", { name: "Pairing denied" }).waitFor();
+      await service.visitor
+        .get("/v2/account/assistant/me")
+        .set("Authorization", `Bearer ${body.session?.token}`)
+        .expect(401);
       await page.reload();
       t.ok(await page.getByRole("heading", { name: "This pairing has expired" }).isVisible());
       t.same(await problems(page), []);
@@ -103,6 +110,9 @@ async function run(t: Test): Promise<void> {
       await page.getByRole("button", { name: "Allow" }).click();
       await page.getByRole("heading", { name: "Desktop paired" }).waitFor();
       t.match(await redeemed, { status: 200, body: { status: "authorised" } });
+      await look("pairing-done-with-cookie");
+      await page.getByRole("button", { name: "That was a mistake: sign it out" }).click();
+      await page.getByRole("heading", { name: "Pairing denied" }).waitFor();
     }
   });
 

@@ -116,6 +116,28 @@ t.test("a denied attempt returns its denial and issues nothing", async (t) => {
   t.match((await attempt.redeem().expect(403)).body, { code: "attempt_denied" });
 });
 
+t.test("who allowed a pairing can withdraw it, before the desktop redeems it and after", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const stranger = await service.as("user_two");
+  const me = (token: string) => service.visitor.get("/v2/account/assistant/me").set("Authorization", `Bearer ${token}`);
+  const deny = (attemptId: string) => stranger.post(`${desktop}/authorize`).send({ attemptId, decision: "deny" });
+  const early = await startAttempt(service);
+  await early.decide("allow").expect(200);
+  t.match((await deny(early.attemptId).expect(409)).body, { code: "attempt_not_pending" });
+  t.match((await early.decide("deny").expect(200)).body, { status: "denied" });
+  t.match((await early.redeem().expect(403)).body, { code: "attempt_denied" });
+  t.match((await early.decide("allow").expect(409)).body, { code: "attempt_not_pending" });
+  const late = await startAttempt(service);
+  await late.decide("allow").expect(200);
+  const { token } = (await late.redeem().expect(200)).body.session;
+  t.match((await deny(late.attemptId).expect(410)).body, { code: "attempt_expired" });
+  await me(token).expect(200);
+  t.match((await late.decide("deny").expect(200)).body, { status: "denied" });
+  await me(token).expect(401);
+  t.match((await late.decide("deny").expect(410)).body, { code: "attempt_expired" });
+});
+
 t.test("only a session decides, and only with a decision", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
@@ -202,10 +224,13 @@ t.test("of many that redeem or decide at once, one wins", async (t) => {
   await service.handle("acme");
   for (let round = 0; round < 5; round++) {
     const attempt = await startAttempt(service);
-    const decided = await Promise.all(
-      Array.from({ length: 10 }, (_, at) => attempt.decide(at % 2 === 0 ? "allow" : "deny")),
-    );
-    t.same(decided.map(({ status }) => status).sort(), [200, ...Array(9).fill(409)]);
+    for (const decision of ["allow", "deny"]) {
+      const decided = await Promise.all(Array.from({ length: 10 }, () => attempt.decide(decision)));
+      t.same(decided.map(({ status }) => status).sort(), [200, ...Array(9).fill(409)]);
+    }
+    const mixed = await startAttempt(service);
+    await Promise.all(Array.from({ length: 10 }, (_, at) => mixed.decide(at % 2 === 0 ? "allow" : "deny")));
+    t.match((await mixed.redeem().expect(403)).body, { code: "attempt_denied" }, "a denial is the last word");
     const second = await startAttempt(service);
     await second.decide("allow").expect(200);
     const redeemed = await Promise.all(Array.from({ length: 20 }, () => second.redeem()));

@@ -48,8 +48,18 @@ function finish(decision: string): void {
   heading.textContent = title;
   heading.tabIndex = -1;
   text.textContent = (paired ? words.pairedDetail : words.deniedDetail) ?? "";
-  main?.replaceChildren(heading, text);
+  main?.replaceChildren(heading, text, ...(paired ? withdrawal() : []));
   heading.focus();
+}
+
+/** What is left of the form: the button that ends the desktop's session. */
+function withdrawal(): HTMLElement[] {
+  if (!form || !said) return [];
+  form.querySelector("[value=allow]")?.remove();
+  const button = form.querySelector("button");
+  if (button) Object.assign(button, { disabled: false, textContent: words.withdraw ?? "" });
+  say();
+  return [form, said];
 }
 
 function signOut(): void {

@@ -22,7 +22,7 @@ import { scripts } from "../store/scripts.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 import { handlesOf } from "./handles.ts";
-import { deviceName, startSession } from "./session-store.ts";
+import { deviceName, removeSession, startSession } from "./session-store.ts";
 
 /** Lifetime of an attempt in seconds (docs/reference.md, "Desktop pairing"). */
 const ATTEMPT_TTL_SECONDS = 600;
@@ -93,15 +93,22 @@ export async function visitPairing(runtime: Runtime, input: Infer<typeof pairing
   return { ...visit, user: email ?? userId, proof: formProof(env, session, formOf(attemptId)) };
 }
 
-/** The decision from the page's own form; `invalid_token` without a session, `forbidden` for a forged form. */
-export async function decideByForm(runtime: Runtime, input: Infer<typeof pairingForm>): Promise<PairingDecided> {
-  const { attemptId, decision } = input;
-  return decidePairing(runtime, { attemptId, decision }, await sessionOfForm(runtime, input, formOf(attemptId)));
+/** The decision from the page's own form, with its proof; `invalid_token` without a session, `forbidden` for a forged form. */
+export async function decideByForm(
+  runtime: Runtime,
+  input: Infer<typeof pairingForm>,
+): Promise<PairingDecided & { proof: string }> {
+  const { attemptId, decision, proof } = input;
+  const session = await sessionOfForm(runtime, input, formOf(attemptId));
+  return { ...(await decidePairing(runtime, { attemptId, decision }, session)), proof };
 }
 
 const formOf = (about: string) => ({ form: "pairing form", about });
 
-/** Allows or denies an attempt once, as the signed-in user; `attempt_expired`, `attempt_not_pending`. */
+/**
+ * Allows or denies an attempt once, as the signed-in user; `attempt_expired`, `attempt_not_pending`. The user who allowed one can still
+ * deny it, which ends the desktop's session.
+ */
 export async function decidePairing(
   { redis }: Runtime,
   input: Infer<typeof pairingDecision>,
@@ -110,7 +117,9 @@ export async function decidePairing(
   const status = input.decision === "allow" ? "authorised" : "denied";
   const decision = { status, userId: caller.userId as string, email: caller.email ?? "" } as const;
   const result = await scripts.decidePairing(redis, { attempt: keys.pairing(input.attemptId) }, decision);
-  if (result === "unknown") throw new Fail("attempt_expired");
+  const isEnded =
+    status === "denied" && (await removeSession(redis, decision.userId, sessionIdOf(input.attemptId))) > 0;
+  if (result === "unknown" && !isEnded) throw new Fail("attempt_expired");
   if (result === "late") throw new Fail("attempt_not_pending");
   return { attemptId: input.attemptId, status };
 }
@@ -133,7 +142,7 @@ export async function redeemPairing(
   if (status === "wrong" || status === "ended") throw new Fail("device_proof_mismatch");
   if (status === "denied") throw new Fail("attempt_denied");
   if (status === "pending") return { status };
-  return withOutcome(await session(runtime, who as [string, string, string]), "created");
+  return withOutcome(await session(runtime, input.attemptId, who as [string, string, string]), "created");
 }
 
 /** base64url(SHA-256(verifier)), as in PKCE (RFC 7636, S256). */
@@ -150,12 +159,18 @@ function newCode(): string {
   return Array.from({ length: codeLength }, () => CODE_CHARACTERS[randomInt(CODE_CHARACTERS.length)]).join("");
 }
 
+/** The id of the desktop's session, by which its user ends it on the page of the attempt. */
+function sessionIdOf(attemptId: string): string {
+  return `ses_${attemptId.slice(4)}`;
+}
+
 async function session(
   runtime: Runtime,
+  attemptId: string,
   [userId, email, device]: [userId: string, email: string, device: string],
 ): Promise<PairingRedeemed> {
   const { env, redis } = runtime;
-  const who = { userId, email, kind: "desktop" as const, device };
+  const who = { sessionId: sessionIdOf(attemptId), userId, email, kind: "desktop" as const, device };
   const { token, expiresAt } = await startSession(runtime, { ...who, seconds: SESSION_TTL_SECONDS });
   const mcpUrls = (await handlesOf(redis, userId)).map(({ handle }) => `${env.BASE_URL}/mcp/${handle}/mcp`);
   return { status: "authorised", session: { token, expiresAt }, relay: { baseUrl: env.BASE_URL, mcpUrls } };

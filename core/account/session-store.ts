@@ -19,6 +19,8 @@ const MAX_DEVICE_CHARACTERS = 80;
 type StoredSession = Pick<SessionView, "kind" | "device"> & Record<"createdAt" | "expiresAt", number>;
 
 interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant">, Pick<SessionView, "kind" | "device"> {
+  /** By default a random id. */
+  sessionId?: string;
   /** Its lifetime. */
   seconds: number;
   /** Lifetime of its token, if it is shorter. */
@@ -28,9 +30,8 @@ interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant">, Pi
 /** Starts a session and returns its token, a JWT of this service. Both expire in the same second unless `tokenSeconds` is given. */
 export async function startSession(
   runtime: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
-  { userId, email, kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
+  { sessionId = runtime.id("ses_"), userId, email, kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
 ): Promise<{ token: string; sessionId: string; expiresAt: string }> {
-  const sessionId = runtime.id("ses_");
   const now = Date.now();
   const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
