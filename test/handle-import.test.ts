@@ -9,7 +9,7 @@ import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { importHandle } from "../core/operations/handle-import.ts";
 import { carriage, kindOf } from "../core/operations/handle-keys.ts";
-import { credentialsOf, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { credentialRecords, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { keyTable } from "../fixtures/key-table.ts";
@@ -113,7 +113,7 @@ t.test("a handle moves to another installation and name with all that it has", a
   t.notOk(slots.some(({ start }: { start: string }) => start === slot.start));
   const again = { slot, attendee: { name: "Bob", email: "bob@far.example" } };
   await visitor.post(`${call}/bookings`).set("Idempotency-Key", "c2").send(again).expect(409);
-  const [credential] = await credentialsOf(runtime, "new-owl");
+  const [credential] = await credentialRecords.all(runtime, "new-owl");
   t.equal(credential && secretOf(runtime, "new-owl", credential), "pass phrase");
 
   t.same([mails.length, old.events.length], [0, told], "nothing was mailed and no webhook called");
@@ -199,7 +199,7 @@ t.test("secrets that can't be opened are named, and all else arrives", async (t)
   const imported = await importHandle(runtime, { file });
   t.equal(imported.webhooksToRotate.length, 2);
   t.match(imported.accountsToConnect, [{ providerKey: "caldav", account: "ann" }]);
-  t.same(await credentialsOf(runtime, "acme"), []);
+  t.same(await credentialRecords.all(runtime, "acme"), []);
   const owner = await service.as("user_acme");
   const [webhookId] = imported.webhooksToRotate;
   const rotated = await owner.post(`/v2/handles/acme/webhooks/${webhookId}/rotate-secret`).expect(200);

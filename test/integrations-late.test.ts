@@ -1,7 +1,7 @@
 import t, { type Test as TapTest } from "tap";
 import { type CalendarEvent, ownUid, type ProviderAccount } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
-import { readCredential } from "../core/scheduling/credentials.ts";
+import { credentialRecords } from "../core/scheduling/credentials.ts";
 import { opened } from "../core/scheduling/selections.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startMicrosoft } from "../fixtures/providers/microsoft.ts";
@@ -29,7 +29,7 @@ function eventAt(desk: Desk, sequence: number): CalendarEvent {
 async function open(t: TapTest, providerKey: string, env: Record<string, string>): Promise<[Desk, ProviderAccount]> {
   const desk = await openDesk(t, { providerKey, env, workers: [] });
   const { runtime } = desk.service;
-  return [desk, opened(runtime, "acme", await readCredential(runtime, "acme", desk.credentialId))];
+  return [desk, opened(runtime, "acme", await credentialRecords.read(runtime, "acme", desk.credentialId))];
 }
 
 t.test("google: an older state that comes late leaves the newer one", async (t) => {

@@ -7,7 +7,7 @@ import { openRuntime } from "../core/open.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { readEnv } from "../core/platform/env.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { readCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { credentialRecords, secretOf } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
@@ -262,7 +262,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     const holder = { runtime, account: { handle: "acme", credentialId }, settings };
     const refused = await accessToken(holder);
     const token = await accessToken(holder, refused);
-    const kept = secretOf(runtime, "acme", await readCredential(runtime, "acme", credentialId));
+    const kept = secretOf(runtime, "acme", await credentialRecords.read(runtime, "acme", credentialId));
     t.match(tokensIn(kept), { accessToken: token, refreshToken: oauth.grants[0]?.refresh });
   });
 
@@ -432,7 +432,7 @@ t.test("zoom: the result of a refresh is not lost if Redis is away at that momen
   // Longer than a command may take: the first attempts to write the new tokens fail.
   await service.runtime.redis.call("CLIENT", "PAUSE", "4000", "WRITE");
   t.equal(await late, 200);
-  const kept = secretOf(service.runtime, "acme", await readCredential(service.runtime, "acme", credentialId));
+  const kept = secretOf(service.runtime, "acme", await credentialRecords.read(service.runtime, "acme", credentialId));
   t.equal(tokensIn(kept).refreshToken, oauth.grants[0]?.refresh);
 });
 

@@ -4,7 +4,7 @@ import t from "tap";
 import { dkimKey } from "../core/email/identity.ts";
 import { resealAll } from "../core/operations/rotation.ts";
 import { isSigned, sign } from "../core/platform/sealing.ts";
-import { credentialsOf, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { credentialRecords, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
@@ -49,7 +49,7 @@ t.test("SECRET_KEY is changed in three steps, and nothing that was sealed or sig
   await owner.get(hooks).expect(200);
   t.equal(after.runtime.signingKey.kid, before.runtime.signingKey.kid, "sessions go on: the signing key is the same");
   t.ok((await dkimKey(after.runtime, at)).key.equals(dkim.key));
-  const [credential] = await credentialsOf(after.runtime, "acme");
+  const [credential] = await credentialRecords.all(after.runtime, "acme");
   t.equal(credential && secretOf(after.runtime, "acme", credential), "pass phrase");
   await (await after.as("user_acme")).post(`${hooks}/${webhook.webhookId}/test`).expect(202);
   const got = await eventually(() => receiver.received[0]);

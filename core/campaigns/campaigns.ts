@@ -5,14 +5,18 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
-import { createRecord, listRecords, placesOf, readRecords, requireRecord } from "../store/records.ts";
+import { Records } from "../store/records.ts";
 
 /** A campaign as its owner reads it: leads belong to it, and email rules listen to it. */
 type Campaign = Infer<typeof campaign>;
 /** `live` while leads that name no campaign may join it; `verifyLeads` if leads must verify their address before rules fire. */
 type StoredCampaign = Omit<Campaign, "handle" | "version">;
 
-const placeOf = placesOf(keys.campaign, keys.campaigns, keys.campaignsVersion);
+const campaignRecords = new Records<StoredCampaign>("campaign_not_found", [
+  keys.campaign,
+  keys.campaigns,
+  keys.campaignsVersion,
+]);
 
 type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
 
@@ -23,7 +27,7 @@ export async function createCampaign(store: Store, input: Infer<typeof newCampai
   const at = store.now();
   const instant = new Date(at).toISOString();
   const value: StoredCampaign = { campaignId, name, live, verifyLeads, createdAt: instant, updatedAt: instant };
-  if (!(await createRecord(store, placeOf(handle, campaignId), { value, at })))
+  if (!(await campaignRecords.create(store, handle, { id: campaignId, value, at })))
     throw new Fail("campaign_already_exists");
   return { campaign: { ...value, handle, version: 1 } };
 }
@@ -33,17 +37,17 @@ export async function listCampaigns(
   runtime: Pick<Runtime, "env" | "redis">,
   input: Infer<typeof campaignListing>,
 ): Promise<{ campaigns: Campaign[]; nextCursor: string | null }> {
-  const { records, nextCursor } = await listRecords<StoredCampaign>(runtime, placeOf, input);
+  const { records, nextCursor } = await campaignRecords.list(runtime, input);
   return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };
 }
 
 /** A campaign; `campaign_not_found`. */
-export async function findCampaign(
-  { redis }: Pick<Runtime, "redis">,
+export function findCampaign(
+  runtime: Pick<Runtime, "redis">,
   handle: string,
   campaignId: string,
 ): Promise<StoredCampaign> {
-  return requireRecord<StoredCampaign>(redis, keys.campaign(handle, campaignId), "campaign_not_found");
+  return campaignRecords.read(runtime, handle, campaignId);
 }
 
 /** Most campaigns scanned for the only live one. */
@@ -63,7 +67,7 @@ export async function campaignOf(
 /** The only live campaign of a handle; null if there are several or none. */
 async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
   const ids = await redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
-  const found = await readRecords<StoredCampaign>(redis, ids, (id) => keys.campaign(handle, id));
+  const found = await campaignRecords.named({ redis }, handle, ids);
   const live = found.filter((one) => one.live);
   return live.length === 1 ? (live[0] as StoredCampaign).campaignId : null;
 }

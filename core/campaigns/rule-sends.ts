@@ -3,10 +3,10 @@ import type { Lead } from "../../schemas/leads.ts";
 import { acceptMessage, unlessErased } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { allRecords, readRecord } from "../store/records.ts";
+import { readRecord } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
-import { findRule, leadOf, type StoredRule, sendKeys, snapshot } from "./rules.ts";
+import { findRule, leadOf, rulesOf, type StoredRule, sendKeys, snapshot } from "./rules.ts";
 
 /**
  * Fires the rules of a campaign on a trigger: enabled rules for this trigger that are older than it. A rule fires once per lead, however
@@ -14,9 +14,8 @@ import { findRule, leadOf, type StoredRule, sendKeys, snapshot } from "./rules.t
  */
 export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.trigger">): Promise<void> {
   const { handle, campaignId } = trigger;
-  const list = keys.rules(handle, campaignId);
-  const rules = await allRecords<StoredRule>(runtime.redis, list, (id) => keys.rule(handle, campaignId, id));
-  for (const rule of rules) if (answers(rule, trigger)) await schedule(runtime, rule, trigger);
+  for (const rule of await rulesOf(campaignId).all(runtime, handle))
+    if (answers(rule, trigger)) await schedule(runtime, rule, trigger);
 }
 
 /** Sends a rule's mail to a lead, or denies it with the reason. Everything is checked again at this time. */

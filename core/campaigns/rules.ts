@@ -16,7 +16,7 @@ import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } 
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { changeRecord, createRecord, listRecords, type RecordKeys, readRecord } from "../store/records.ts";
+import { Records, readRecord } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
@@ -55,7 +55,7 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
     createdAt: instant,
     updatedAt: instant,
   };
-  if (!(await createRecord(runtime, placeOf(handle, campaignId, ruleId), { value, at, max: MAX_RULES })))
+  if (!(await rulesOf(campaignId).create(runtime, handle, { id: ruleId, value, at, max: MAX_RULES })))
     throw new Fail("invalid_request", { detail: `A campaign has at most ${MAX_RULES} email rules; delete one first.` });
   return { rule: { ...value, handle, version: 1 } };
 }
@@ -73,10 +73,7 @@ export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChang
     if (now.deletedAt !== undefined) throw new Fail("email_rule_not_found");
     return merged(now, changes, runtime.now());
   };
-  const changed = await changeRecord<StoredRule>(runtime, placeOf(handle, campaignId, ruleId), {
-    expectedVersion,
-    change,
-  });
+  const changed = await rulesOf(campaignId).change(runtime, handle, { id: ruleId, expectedVersion, change });
   if (changed === undefined) throw new Fail("email_rule_not_found");
   return { rule: { ...changed, handle } };
 }
@@ -87,8 +84,8 @@ export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
-  const { key: rule, list, counter } = placeOf(handle, campaignId, ruleId);
-  const places = { rule, list, counter, ...sendKeys(handle, ruleId) };
+  const [rule, list] = [keys.rule(handle, campaignId, ruleId), keys.rules(handle, campaignId)];
+  const places = { rule, list, counter: keys.rulesVersion(handle), ...sendKeys(handle, ruleId) };
   await retryOnConflict(redis, rule, async () => {
     const found = await findRule(runtime, input);
     if (found === undefined) return true;
@@ -106,10 +103,10 @@ export function sendKeys(handle: string, ruleId: string): { sends: string; count
 
 /** A rule; undefined if it is deleted or never existed. */
 export async function findRule(
-  { redis }: Pick<Runtime, "redis">,
+  runtime: Pick<Runtime, "redis">,
   { handle, campaignId, ruleId }: Infer<typeof rulePath>,
 ): Promise<(StoredRule & { version: number }) | undefined> {
-  const rule = await readRecord<StoredRule>(redis, keys.rule(handle, campaignId, ruleId));
+  const rule = await rulesOf(campaignId).find(runtime, handle, ruleId);
   return rule?.deletedAt === undefined ? rule : undefined;
 }
 
@@ -126,8 +123,7 @@ export async function listRules(
 ): Promise<{ rules: Rule[]; nextCursor: string | null }> {
   const { handle, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
-  const places = (_handle: string, ruleId: string) => placeOf(handle, campaignId, ruleId);
-  const { records: found, nextCursor } = await listRecords<StoredRule>(runtime, places, input);
+  const { records: found, nextCursor } = await rulesOf(campaignId).list(runtime, input);
   const records = found.filter(({ deletedAt }) => deletedAt === undefined);
   const counts = (await pipelined(runtime.redis, (pipeline) => {
     for (const { ruleId } of records) pipeline.hmget(keys.ruleCounts(handle, ruleId), "waiting", "sent", "denied");
@@ -206,9 +202,11 @@ const ruleCodes = {
   sender_purpose_not_allowed: "sender_missing_product_notification_purpose",
 } as const;
 
-function placeOf(handle: string, campaignId: string, ruleId: string): RecordKeys {
-  const key = keys.rule(handle, campaignId, ruleId);
-  return { tag: handle, key, list: keys.rules(handle, campaignId), member: ruleId, counter: keys.rulesVersion(handle) };
+/** The stored rules of a campaign, deleted ones included; its list has the others. */
+export function rulesOf(campaignId: string): Records<StoredRule> {
+  const record = (handle: string, ruleId: string) => keys.rule(handle, campaignId, ruleId);
+  const list = (handle: string) => keys.rules(handle, campaignId);
+  return new Records("email_rule_not_found", [record, list, keys.rulesVersion]);
 }
 
 /** The lead that a rule writes to; undefined after an erasure. It is read by its key, since leads are above campaigns. */

@@ -1,13 +1,12 @@
-import type { StoredSender } from "../../schemas/email.ts";
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { allRecords } from "../store/records.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
 import { cancelDeliveries, findMessages } from "./messages.ts";
+import { senderRecords } from "./senders.ts";
 
 /** A domain of the handle's account that its pages or senders use. */
 interface ExportedDomain {
@@ -25,7 +24,7 @@ export async function exportDomains(
   { redis }: Pick<Runtime, "redis">,
   { handle, account }: { handle: string; account: string },
 ): Promise<ExportedDomain[]> {
-  const senders = await allRecords<StoredSender>(redis, keys.senders(handle), (id) => keys.sender(handle, id));
+  const senders = await senderRecords.all({ redis }, handle);
   const used = new Set(senders.map(({ domain }) => domain));
   const claims = (await domainsOf(redis, account)).filter((one) => one.handle === handle || used.has(one.domain));
   return Promise.all(

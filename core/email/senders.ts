@@ -13,8 +13,15 @@ import { sameDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { changeRecord, createRecord, listRecords, placesOf, readRecord } from "../store/records.ts";
+import { Records } from "../store/records.ts";
 import { identityOf, identityStatus } from "./identity.ts";
+
+/** The stored senders of handles. */
+export const senderRecords = new Records<StoredSender>("sender_profile_not_found", [
+  keys.sender,
+  keys.senders,
+  keys.sendersVersion,
+]);
 
 /**
  * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After
@@ -24,11 +31,10 @@ export async function putSender(runtime: Runtime, input: Infer<typeof senderChan
   const { handle, senderId } = input;
   const account = await accountOf(runtime, handle);
   const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
-  const place = placeOf(handle, senderId);
-  const replaced = await changeRecord<StoredSender>(runtime, place, { change });
+  const replaced = await senderRecords.change(runtime, handle, { id: senderId, change });
   const value = replaced ?? (await change(blank(input)));
   // A concurrent request may have created it; then this one changes it.
-  if (!replaced && !(await createRecord(runtime, place, { value, at: runtime.now() })))
+  if (!replaced && !(await senderRecords.create(runtime, handle, { id: senderId, value, at: runtime.now() })))
     return putSender(runtime, input);
   return { sender: await toSender(runtime, { handle, account }, value) };
 }
@@ -38,7 +44,7 @@ export async function listSenders(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ senders: Sender[]; nextCursor: string | null }> {
-  const { records, nextCursor } = await listRecords<StoredSender>(runtime, placeOf, input);
+  const { records, nextCursor } = await senderRecords.list(runtime, input);
   const at = { handle: input.handle, account: await accountOf(runtime, input.handle) };
   return { senders: await Promise.all(records.map((stored) => toSender(runtime, at, stored))), nextCursor };
 }
@@ -68,7 +74,7 @@ export async function sendingRights(
   { handle, senderId, domain }: { handle: string; senderId: string; domain?: string },
 ): Promise<SendingRights> {
   const [sender, owner] = await Promise.all([
-    readRecord<StoredSender>(redis, keys.sender(handle, senderId)),
+    senderRecords.find({ redis }, handle, senderId),
     findHandle(redis, handle),
   ]);
   const account = owner?.account ?? "";
@@ -100,8 +106,6 @@ export async function findSender(
 async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
   return (await findHandle(redis, handle))?.account ?? "";
 }
-
-const placeOf = placesOf(keys.sender, keys.senders, keys.sendersVersion);
 
 /** A new sender; fields without a default must be in the request. */
 function blank(input: Infer<typeof senderChange>): StoredSender {

@@ -19,16 +19,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import {
-  type Companion,
-  changeRecord,
-  conflict,
-  createRecord,
-  listRecords,
-  placesOf,
-  readRecord,
-  requireRecord,
-} from "../store/records.ts";
+import { type Companion, conflict, Records } from "../store/records.ts";
 import { mustFitSubject, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-places.ts";
 import { UNSUBSCRIBE_PATH } from "./return-path.ts";
@@ -37,6 +28,12 @@ import { UNSUBSCRIBE_PATH } from "./return-path.ts";
 export const unsubscribeVariable = "unsubscribeUrl";
 
 type StoredTemplate = Omit<Template, "handle">;
+
+const templateRecords = new Records<StoredTemplate>("email_template_not_found", [
+  keys.template,
+  keys.templates,
+  keys.templatesVersion,
+]);
 
 /** A parsed version of a template, from which messages are rendered. */
 interface ParsedTemplate {
@@ -65,7 +62,7 @@ export async function createTemplate(
   const stamps = { activeVersion: 1, status: "ACTIVE", createdAt: instant, updatedAt: instant } as const;
   const value: StoredTemplate = { templateId, name, ...content, ...stamps };
   const beside = contentCompanion(handle, value);
-  if (!(await createRecord(runtime, placeOf(handle, templateId), { value, at, beside })))
+  if (!(await templateRecords.create(runtime, handle, { id: templateId, value, at, beside })))
     throw new Fail("email_template_already_exists");
   return { template: { ...value, handle } };
 }
@@ -87,18 +84,17 @@ export async function updateTemplate(
     return { ...current, name, status, ...content, activeVersion, updatedAt: new Date(runtime.now()).toISOString() };
   };
   const beside = (next: StoredTemplate): Companion => contentCompanion(handle, next);
-  const changed = await changeRecord<StoredTemplate>(runtime, placeOf(handle, templateId), { change, beside });
+  const changed = await templateRecords.change(runtime, handle, { id: templateId, change, beside });
   if (changed === undefined) throw new Fail("email_template_not_found");
   return { template: toTemplate(handle, changed) };
 }
 
 /** One template in its active version. */
 export async function readTemplate(
-  { redis }: Pick<Runtime, "redis">,
-  input: Infer<typeof templatePath>,
+  runtime: Pick<Runtime, "redis">,
+  { handle, templateId }: Infer<typeof templatePath>,
 ): Promise<{ template: Template }> {
-  const key = keys.template(input.handle, input.templateId);
-  return { template: toTemplate(input.handle, await requireRecord(redis, key, "email_template_not_found")) };
+  return { template: toTemplate(handle, await templateRecords.read(runtime, handle, templateId)) };
 }
 
 /** One template with the content of an earlier version. */
@@ -120,7 +116,7 @@ export async function listTemplates(
   runtime: Runtime,
   input: Infer<typeof handleListing>,
 ): Promise<{ templates: Template[]; nextCursor: string | null }> {
-  const { records, nextCursor } = await listRecords<StoredTemplate>(runtime, placeOf, input);
+  const { records, nextCursor } = await templateRecords.list(runtime, input);
   return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
 }
 
@@ -156,7 +152,7 @@ export async function templateState(
   const activeVersion = activeVersions.get(`${epoch} ${key} ${record}`);
   if (activeVersion !== undefined)
     return { templateId: at.templateId, status: status as Template["status"], activeVersion };
-  const stored = await readRecord<StoredTemplate>(redis, key);
+  const stored = await templateRecords.find({ redis }, at.handle, at.templateId);
   if (stored) activeVersions.set(`${epoch} ${key} ${stored.version}`, stored.activeVersion);
   return stored;
 }
@@ -247,8 +243,6 @@ const reading = {
     { selector: "table", options: { uppercaseHeaderCells: false } },
   ],
 };
-
-const placeOf = placesOf(keys.template, keys.templates, keys.templatesVersion);
 
 function contentOf(
   input: { [K in keyof TemplateContent]?: TemplateContent[K] | undefined },

@@ -7,15 +7,7 @@ import { cacheJson } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
-import {
-  changeRecord,
-  createRecord,
-  listRecords,
-  placesOf,
-  type RecordKeys,
-  removeRecord,
-  requireRecord,
-} from "../store/records.ts";
+import { Records } from "../store/records.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
 import { checkContent } from "./content.ts";
 
@@ -25,13 +17,17 @@ const cacheOf = perConnection(
   () => new VersionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH),
 );
 
+const pageRecords = new Records<StoredPage>("page_not_found", [keys.page, keys.pages, keys.handle], {
+  counterField: pagesCounter,
+});
+
 /** Creates a page; `page_already_exists`, `invalid_page_content`. */
 export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
   checkFragments(input);
   const { handle, ...fields } = input;
   const at = runtime.now();
   const value = stamped(fields as StoredPage, at, new Date(at).toISOString());
-  if (!(await createRecord(runtime, placeOf(handle, input.pageSlug), { value, at })))
+  if (!(await pageRecords.create(runtime, handle, { id: input.pageSlug, value, at })))
     throw new Fail("page_already_exists");
   return { page: toPage(runtime, handle, { ...value, version: 1 }) };
 }
@@ -42,7 +38,7 @@ export async function updatePage(runtime: Runtime, input: Infer<typeof pageChang
   checkFragments(changes);
   const change = (current: StoredPage) =>
     stamped({ ...current, ...(changes as Partial<StoredPage>) }, runtime.now(), current.createdAt);
-  const changed = await changeRecord<StoredPage>(runtime, placeOf(handle, pageSlug), { expectedVersion, change });
+  const changed = await pageRecords.change(runtime, handle, { id: pageSlug, expectedVersion, change });
   if (changed === undefined) throw new Fail("page_not_found");
   return { page: toPage(runtime, handle, changed) };
 }
@@ -56,10 +52,8 @@ export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath
 /** One page, including drafts. */
 export function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
   const { handle, pageSlug } = input;
-  const make = async () => {
-    const stored = await requireRecord<StoredPage>(runtime.redis, keys.page(handle, pageSlug), "page_not_found");
-    return cacheJson({ page: toPage(runtime, handle, stored) });
-  };
+  const make = async () =>
+    cacheJson({ page: toPage(runtime, handle, await pageRecords.read(runtime, handle, pageSlug)) });
   return cachedPage(runtime, "owner", { handle, pageSlug, make });
 }
 
@@ -68,13 +62,13 @@ export async function listPages(
   runtime: Runtime,
   input: Infer<typeof pageListing>,
 ): Promise<{ pages: Page[]; nextCursor: string | null }> {
-  const { records, nextCursor } = await listRecords<StoredPage>(runtime, placeOf, input);
+  const { records, nextCursor } = await pageRecords.list(runtime, input);
   return { pages: records.map((stored) => toPage(runtime, input.handle, stored)), nextCursor };
 }
 
 /** Removes a page; `page_not_found`. */
 export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<void> {
-  if (!(await removeRecord(runtime, placeOf(input.handle, input.pageSlug)))) throw new Fail("page_not_found");
+  if (!(await pageRecords.remove(runtime, input.handle, input.pageSlug))) throw new Fail("page_not_found");
 }
 
 /**
@@ -97,10 +91,6 @@ export async function cachedPage<T extends { page: StoredPage }>(
 /** The public address of a page (docs/reference.md, "Public page"), on the handle's own host if there is a public domain. */
 export function pageUrl({ env }: Runtime, handle: string, slug: string): string {
   return env.PUBLIC_DOMAIN ? `https://${handle}.${env.PUBLIC_DOMAIN}/${slug}` : `${env.BASE_URL}/p/${handle}/${slug}`;
-}
-
-function placeOf(handle: string, slug: string): RecordKeys {
-  return { ...placesOf(keys.page, keys.pages, keys.handle)(handle, slug), counterField: pagesCounter };
 }
 
 function checkFragments(input: { content?: string | undefined; teaser?: string | undefined }): void {

@@ -16,7 +16,7 @@ import {
 import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
-import { credentialsOf, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
+import { credentialRecords, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
@@ -183,7 +183,7 @@ async function accountOf(tools: Pick<Runtime, "redis">, handle: string): Promise
 }
 
 async function accountsOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string[]> {
-  const all = await credentialsOf(tools, handle);
+  const all = await credentialRecords.all(tools, handle);
   return all.filter(({ providerKey }) => providerKey === "stripe").map(({ account }) => account);
 }
 

@@ -17,7 +17,7 @@ import { job } from "../store/outbox.ts";
 import { presentableName } from "./booking-letters.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
-import { credentialsOf, failureDetails } from "./credentials.ts";
+import { credentialRecords, failureDetails } from "./credentials.ts";
 import { type BookingRecord, changeIfKept, findBooking, statusAt, timestamp } from "./ledger.ts";
 import { type Destination, destinationAmong, meetingMaker, opened, selectionsOf } from "./selections.ts";
 
@@ -151,7 +151,7 @@ async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
 
 /** Undefined if the account was disconnected. */
 async function accountOf({ runtime, handle }: Sync, id: string): Promise<ProviderAccount | undefined> {
-  const credential = (await credentialsOf(runtime, handle)).find(({ credentialId }) => credentialId === id);
+  const credential = (await credentialRecords.all(runtime, handle)).find(({ credentialId }) => credentialId === id);
   return credential && opened(runtime, handle, credential);
 }
 

@@ -22,7 +22,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { changeSelection } from "./busy-calendars.ts";
-import { credentialsOf, keepCredential, readCredential, updateHealth } from "./credentials.ts";
+import { credentialRecords, keepCredential, updateHealth } from "./credentials.ts";
 import { opened } from "./selections.ts";
 
 /** Most characters of a calendar's name. */
@@ -51,7 +51,7 @@ export async function listCalendars(
   { handle, providerKey }: Infer<typeof providerPath>,
 ): Promise<{ calendars: Calendar[] }> {
   mustHaveCalendars(providerKey);
-  const all = (await credentialsOf(runtime, handle)).filter((one) => one.providerKey === providerKey);
+  const all = (await credentialRecords.all(runtime, handle)).filter((one) => one.providerKey === providerKey);
   if (all.length === 0) throw new Fail("integration_not_found");
   const failures: Fail[] = [];
   const lists = all.map((credential) =>
@@ -80,7 +80,7 @@ export async function selectCalendars(
   { handle, ...selected }: Infer<typeof selection>,
 ): Promise<{ selectedCalendars: SelectedCalendars }> {
   const { credentialId, busyCalendarIds, destinationCalendarId: destination } = selected;
-  const known = await calendarsOf(runtime, handle, await readCredential(runtime, handle, credentialId));
+  const known = await calendarsOf(runtime, handle, await credentialRecords.read(runtime, handle, credentialId));
   const names = new Set(known.map(({ calendarId }) => calendarId));
   const unknown = busyCalendarIds.findIndex((id) => !names.has(id));
   if (unknown >= 0) throw invalid(`/busyCalendarIds/${unknown}`, "is not a calendar of this account");

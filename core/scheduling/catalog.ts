@@ -1,13 +1,26 @@
 import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
 import { type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
+import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { minute, storedZone } from "../platform/zones.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
-import { allRecords } from "../store/records.ts";
+import { Records } from "../store/records.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
+
+/** The stored schedules and event types of handles. Both move the version of the catalog. */
+export const scheduleRecords = new Records<StoredSchedule>("schedule_not_found", [
+  keys.schedule,
+  keys.schedules,
+  keys.catalogVersion,
+]);
+export const eventTypeRecords = new Records<StoredEventType>(
+  "event_type_not_found",
+  [keys.eventType, keys.eventTypes, keys.catalogVersion],
+  { slugs: { key: keys.eventTypeSlugs, taken: slugTaken } },
+);
 
 /** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {
@@ -88,15 +101,20 @@ function termsOf(event: StoredEventType, timetable: SlotTerms["timetable"]): Slo
   };
 }
 
+function slugTaken(): Fail {
+  const errors = [{ path: "/slug", message: "is already the slug of another event type" }];
+  return new Fail("event_type_slug_taken", { errors });
+}
+
 function bytesOf({ schedules, offers }: Pick<Catalog, "schedules" | "offers">): number {
   const events = [...offers.values()].map(({ event }) => event);
   return 500 + 3 * JSON.stringify({ schedules, events }).length;
 }
 
 async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, "schedules" | "offers">> {
-  const [schedules, events] = await Promise.all([
-    allRecords<StoredSchedule>(redis, keys.schedules(handle), (id) => keys.schedule(handle, id)),
-    allRecords<StoredEventType>(redis, keys.eventTypes(handle), (id) => keys.eventType(handle, id)),
+  const [all, events] = await Promise.all([
+    scheduleRecords.all({ redis }, handle),
+    eventTypeRecords.all({ redis }, handle),
   ]);
-  return { schedules, offers: new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)])) };
+  return { schedules: all, offers: new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, all)])) };
 }

@@ -5,25 +5,18 @@ import { Fail } from "../platform/errors.ts";
 import type { CredentialStore, Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { allRecords, changeRecord, createRecord, placesOf, removeRecord, requireRecord } from "../store/records.ts";
+import { Records } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { eventJob } from "../webhooks/face.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
-/** The connected accounts of a handle, oldest first. */
-export async function credentialsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredCredential[]> {
-  return allRecords<StoredCredential>(redis, keys.credentials(handle), (id) => keys.credential(handle, id));
-}
-
-/** One connected account; `integration_not_found`. */
-export async function readCredential(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  credentialId: string,
-): Promise<StoredCredential & { version: number }> {
-  return requireRecord<StoredCredential>(redis, keys.credential(handle, credentialId), "integration_not_found");
-}
+/** The connected accounts of handles. */
+export const credentialRecords = new Records<StoredCredential>("integration_not_found", [
+  keys.credential,
+  keys.credentials,
+  keys.credentialsVersion,
+]);
 
 /** Most connected accounts of a handle. */
 const MAX_ACCOUNTS = 50;
@@ -49,11 +42,12 @@ async function tryKeep(
   handle: string,
   { secret, ...made }: ConnectedAccount,
 ): Promise<Credential | undefined> {
-  const all = await credentialsOf(runtime, handle);
+  const all = await credentialRecords.all(runtime, handle);
   const earlier = all.find((one) => one.providerKey === made.providerKey && one.account === made.account);
   const again =
     earlier &&
-    (await changeRecord<StoredCredential>(runtime, placeOf(handle, earlier.credentialId), {
+    (await credentialRecords.change(runtime, handle, {
+      id: earlier.credentialId,
       change: ({ detail: _detail, ...current }) => {
         return { ...current, status: "OK", secret: sealed(runtime, sealedPlace(handle, current), secret) };
       },
@@ -65,9 +59,10 @@ async function tryKeep(
     });
   const at = runtime.now();
   const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
-  const bare = { credentialId: runtime.id("cred_"), ...made, ...stamp };
+  const id = runtime.id("cred_");
+  const bare = { credentialId: id, ...made, ...stamp };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
-  const isKept = await createRecord(runtime, placeOf(handle, value.credentialId), { value, at, max: all.length + 1 });
+  const isKept = await credentialRecords.create(runtime, handle, { id, value, at, max: all.length + 1 });
   return isKept ? toCredential(value) : undefined;
 }
 
@@ -80,7 +75,8 @@ export async function updateHealth(
   const details = failure && failureDetails(failure);
   const status = details ? "DEGRADED" : "OK";
   let isChanged = false;
-  const stored = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+  const stored = await credentialRecords.change(runtime, handle, {
+    id: credentialId,
     change: ({ detail, ...current }) => {
       isChanged = current.status !== status || detail !== details?.detail;
       return isChanged ? { ...current, status, ...(details ? { detail: details.detail } : {}) } : undefined;
@@ -113,7 +109,8 @@ async function changeSecret(
   { handle, credentialId }: { handle: string; credentialId: string },
   change: (secret: string | null) => string | null,
 ): Promise<string | null> {
-  const changed = await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+  const changed = await credentialRecords.change(runtime, handle, {
+    id: credentialId,
     change(current) {
       const next = change(secretOf(runtime, handle, current));
       return next === null ? undefined : { ...current, secret: sealed(runtime, sealedPlace(handle, current), next) };
@@ -127,7 +124,7 @@ async function changeSecret(
 export function openCredentials(runtime: () => Runtime): CredentialStore {
   return {
     secret: async ({ handle, credentialId }) =>
-      secretOf(runtime(), handle, await readCredential(runtime(), handle, credentialId)),
+      secretOf(runtime(), handle, await credentialRecords.read(runtime(), handle, credentialId)),
     changeSecret: (account, change) => changeSecret(runtime(), account, change),
     updateHealth: ({ handle, credentialId }, failure) => updateHealth(runtime(), handle, { credentialId, failure }),
     ownerAddresses: (handle) => ownerAddresses(runtime().redis, handle),
@@ -138,9 +135,10 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
 export async function resealCredentials(runtime: Store, handle: string): Promise<number> {
   const resealedSecret = (one: StoredCredential): string | null | undefined =>
     one.secret && resealed(runtime.env, sealedPlace(handle, one), one.secret);
-  const stale = (await credentialsOf(runtime, handle)).filter(resealedSecret);
+  const stale = (await credentialRecords.all(runtime, handle)).filter(resealedSecret);
   for (const { credentialId } of stale)
-    await changeRecord<StoredCredential>(runtime, placeOf(handle, credentialId), {
+    await credentialRecords.change(runtime, handle, {
+      id: credentialId,
       change: (current) => ({ ...current, secret: resealedSecret(current) || current.secret }),
     });
   return stale.length;
@@ -155,21 +153,15 @@ export async function rebindCredentials(
   { from, handle }: { from: string; handle: string },
 ): Promise<Pick<Credential, "providerKey" | "account">[]> {
   const lost: Pick<Credential, "providerKey" | "account">[] = [];
-  for (const stored of await credentialsOf(runtime, handle)) {
+  for (const stored of await credentialRecords.all(runtime, handle)) {
     const { credentialId, providerKey, account } = stored;
     const places = { from: sealedPlace(from, stored), to: sealedPlace(handle, stored) };
     const secret = stored.secret && rebound(runtime.env, places, stored.secret);
-    const place = placeOf(handle, credentialId);
     const change = (current: StoredCredential): StoredCredential => ({ ...current, secret: secret ?? null });
-    if (secret !== undefined) await changeRecord<StoredCredential>(runtime, place, { change });
-    else if (await removeRecord(runtime, place)) lost.push({ providerKey, account });
+    if (secret !== undefined) await credentialRecords.change(runtime, handle, { id: credentialId, change });
+    else if (await credentialRecords.remove(runtime, handle, credentialId)) lost.push({ providerKey, account });
   }
   return lost;
-}
-
-/** Forgets a connected account; false if it was already gone. */
-export function dropCredential(runtime: Runtime, handle: string, credentialId: string): Promise<boolean> {
-  return removeRecord(runtime, placeOf(handle, credentialId));
 }
 
 /** The secret of a credential, or null. */
@@ -194,5 +186,3 @@ function sealedPlace(
 ): SealedPlace {
   return { purpose: "provider credential", context: `${handle}/${providerKey}/${credentialId}` };
 }
-
-const placeOf = placesOf(keys.credential, keys.credentials, keys.credentialsVersion);

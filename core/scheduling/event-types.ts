@@ -13,16 +13,7 @@ import type { Infer } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import {
-  changeRecord,
-  createRecord,
-  listRecords,
-  placesOf,
-  type RecordKeys,
-  removeRecord,
-  requireRecord,
-} from "../store/records.ts";
-import { type BookableEvent, bookableEventOf, readCatalogSnapshot } from "./catalog.ts";
+import { type BookableEvent, bookableEventOf, eventTypeRecords, readCatalogSnapshot } from "./catalog.ts";
 
 /** An event type as its owner sees it, with its effective zone. */
 type EventType = Infer<typeof eventType>;
@@ -40,9 +31,9 @@ export async function createEventType(
   const { handle, ...fields } = input;
   await checkEventType(runtime, handle, fields);
   const stamp = new Date(runtime.now()).toISOString();
-  const value = { ...fields, eventTypeId: runtime.id("etp_"), createdAt: stamp, updatedAt: stamp } as StoredEventType;
-  const made = { value, at: Date.parse(stamp), max: MAX_EVENT_TYPES };
-  if (!(await createRecord(runtime, placeOf(handle, value.eventTypeId), made)))
+  const id = runtime.id("etp_");
+  const value = { ...fields, eventTypeId: id, createdAt: stamp, updatedAt: stamp } as StoredEventType;
+  if (!(await eventTypeRecords.create(runtime, handle, { id, value, at: Date.parse(stamp), max: MAX_EVENT_TYPES })))
     throw new Fail("invalid_request", {
       detail: `A handle has at most ${MAX_EVENT_TYPES} event types; delete one first.`,
     });
@@ -55,7 +46,8 @@ export async function updateEventType(
   input: Infer<typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
-  const value = await changeRecord<StoredEventType>(runtime, placeOf(handle, eventTypeId), {
+  const value = await eventTypeRecords.change(runtime, handle, {
+    id: eventTypeId,
     expectedVersion,
     change: async (current) => {
       await checkEventType(runtime, handle, changes);
@@ -66,21 +58,13 @@ export async function updateEventType(
   return { eventType: await toEventType(runtime, handle, value) };
 }
 
-const places = placesOf(keys.eventType, keys.eventTypes, keys.catalogVersion);
-
-function placeOf(handle: string, eventTypeId: string): RecordKeys {
-  const errors = [{ path: "/slug", message: "is already the slug of another event type" }];
-  const taken = (): Fail => new Fail("event_type_slug_taken", { errors });
-  return { ...places(handle, eventTypeId), slugs: { key: keys.eventTypeSlugs(handle), taken } };
-}
-
 /** The handle's event types, newest first. */
 export async function listEventTypes(
   runtime: Runtime,
   input: Infer<typeof schedulingListing>,
 ): Promise<{ eventTypes: EventType[]; nextCursor: string | null }> {
   const { handle } = input;
-  const { records, nextCursor } = await listRecords<StoredEventType>(runtime, places, input);
+  const { records, nextCursor } = await eventTypeRecords.list(runtime, input);
   return { eventTypes: await Promise.all(records.map((stored) => toEventType(runtime, handle, stored))), nextCursor };
 }
 
@@ -89,9 +73,7 @@ export async function readEventType(
   runtime: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
 ): Promise<{ eventType: EventType }> {
-  const key = keys.eventType(handle, eventTypeId);
-  const stored = await requireRecord<StoredEventType>(runtime.redis, key, "event_type_not_found");
-  return { eventType: await toEventType(runtime, handle, stored) };
+  return { eventType: await toEventType(runtime, handle, await eventTypeRecords.read(runtime, handle, eventTypeId)) };
 }
 
 /** Removes an event type; its bookings stay. `event_type_not_found`. */
@@ -99,7 +81,7 @@ export async function deleteEventType(
   runtime: Runtime,
   { handle, eventTypeId }: Infer<typeof eventTypePath>,
 ): Promise<void> {
-  if (!(await removeRecord(runtime, placeOf(handle, eventTypeId)))) throw new Fail("event_type_not_found");
+  if (!(await eventTypeRecords.remove(runtime, handle, eventTypeId))) throw new Fail("event_type_not_found");
 }
 
 /** The address where visitors book an event type. */

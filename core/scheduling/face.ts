@@ -19,7 +19,7 @@ export { openBusySource, pullCalendars, resumePulls, scheduleNextPull } from "./
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
 export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";
-export { credentialsOf, openCredentials, rebindCredentials, resealCredentials } from "./credentials.ts";
+export { credentialRecords, openCredentials, rebindCredentials, resealCredentials } from "./credentials.ts";
 export { createEventType, deleteEventType, listEventTypes, readEventType, updateEventType } from "./event-types.ts";
 export {
   disconnectAccount,

@@ -23,14 +23,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readSelected } from "./busy-calendars.ts";
-import {
-  credentialsOf,
-  dropCredential,
-  keepCredential,
-  readCredential,
-  secretOf,
-  toCredential,
-} from "./credentials.ts";
+import { credentialRecords, keepCredential, secretOf, toCredential } from "./credentials.ts";
 
 /** Longest name of an account at a provider, in characters. */
 const MAX_ACCOUNT_LENGTH = 320;
@@ -43,7 +36,7 @@ export async function listIntegrations(
   const isConfigured = ({ oauth }: Provider): boolean => oauth === undefined || oauth(runtime.env) !== undefined;
   return {
     providers: providerKeys.map((key) => ({ providerKey: key, configured: isConfigured(providers[key]) })),
-    credentials: (await credentialsOf(runtime, handle)).map(toCredential),
+    credentials: (await credentialRecords.all(runtime, handle)).map(toCredential),
   };
 }
 
@@ -109,7 +102,7 @@ export async function disconnectAccount(runtime: Runtime, input: Infer<typeof cr
 /** Disconnects all accounts of a handle that goes; returns the providers that did not revoke their grants. */
 export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
   const left: ProviderKey[] = [];
-  for (const { providerKey, credentialId } of await credentialsOf(runtime, handle)) {
+  for (const { providerKey, credentialId } of await credentialRecords.all(runtime, handle)) {
     const isTold = await giveBack(runtime, { handle, providerKey, credentialId }).catch((error: Error) =>
       notRevoked(runtime, { handle, providerKey }, error),
     );
@@ -121,9 +114,9 @@ export async function disconnectAll(runtime: Runtime, handle: string): Promise<P
 /** Forgets an account and revokes its grant; false if the grant is left. */
 async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
-  const stored = await readCredential(runtime, handle, credentialId);
+  const stored = await credentialRecords.read(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
-  await dropCredential(runtime, handle, credentialId);
+  await credentialRecords.remove(runtime, handle, credentialId);
   await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId);
   return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
 }
@@ -161,7 +154,7 @@ async function isUsed(
 ): Promise<boolean> {
   const owner = (await runtime.redis.hget(keys.handle(handle), "account")) ?? "";
   for (const one of await runtime.redis.smembers(keys.accountHandles(owner))) {
-    const connected = await credentialsOf(runtime, one);
+    const connected = await credentialRecords.all(runtime, one);
     if (connected.some((other) => other.providerKey === providerKey && other.account === account)) return true;
   }
   return false;

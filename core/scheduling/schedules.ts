@@ -11,7 +11,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { changeRecord, createRecord, listRecords, placesOf, removeRecord, requireRecord } from "../store/records.ts";
+import { scheduleRecords } from "./catalog.ts";
 
 /** A schedule as its owner sees it. */
 type Schedule = StoredSchedule & { handle: string; version: number };
@@ -30,14 +30,14 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
   const { timeZone, weeklyAvailability } = input;
   const made = { scheduleId, timeZone, weeklyAvailability, overrides, createdAt: stamp, updatedAt: stamp };
   const change = (current: StoredSchedule): StoredSchedule => ({ ...made, createdAt: current.createdAt });
-  const place = placeOf(handle, scheduleId);
-  const changed = await changeRecord<StoredSchedule>(runtime, place, { expectedVersion, change });
+  const changed = await scheduleRecords.change(runtime, handle, { id: scheduleId, expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
   if ((await runtime.redis.zcard(keys.schedules(handle))) >= MAX_SCHEDULES)
     throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.` });
   // A concurrent request may have created it; then this one replaces it.
-  if (!(await createRecord(runtime, place, { value: made, at }))) return putSchedule(runtime, { ...input, scheduleId });
+  if (!(await scheduleRecords.create(runtime, handle, { id: scheduleId, value: made, at })))
+    return putSchedule(runtime, { ...input, scheduleId });
   return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
 }
 
@@ -47,17 +47,16 @@ export async function listSchedules(
   input: Infer<typeof schedulingListing>,
 ): Promise<{ schedules: Schedule[]; nextCursor: string | null }> {
   const { handle } = input;
-  const { records, nextCursor } = await listRecords<StoredSchedule>(runtime, placeOf, input);
+  const { records, nextCursor } = await scheduleRecords.list(runtime, input);
   return { schedules: records.map((stored) => ({ ...stored, handle })), nextCursor };
 }
 
 /** One schedule; `schedule_not_found`. */
 export async function readSchedule(
-  { redis }: Runtime,
+  runtime: Runtime,
   { handle, scheduleId }: Infer<typeof schedulePath>,
 ): Promise<{ schedule: Schedule }> {
-  const stored = await requireRecord<StoredSchedule>(redis, keys.schedule(handle, scheduleId), "schedule_not_found");
-  return { schedule: { ...stored, handle } };
+  return { schedule: { ...(await scheduleRecords.read(runtime, handle, scheduleId)), handle } };
 }
 
 /** Removes a schedule; event types that name it then use the handle's oldest one. */
@@ -65,10 +64,8 @@ export async function deleteSchedule(
   runtime: Runtime,
   { handle, scheduleId }: Infer<typeof schedulePath>,
 ): Promise<void> {
-  if (!(await removeRecord(runtime, placeOf(handle, scheduleId)))) throw new Fail("schedule_not_found");
+  if (!(await scheduleRecords.remove(runtime, handle, scheduleId))) throw new Fail("schedule_not_found");
 }
-
-const placeOf = placesOf(keys.schedule, keys.schedules, keys.catalogVersion);
 
 /** Checks what the schema can't express, and returns each override as one of their three kinds. */
 function checkedTimes(input: ScheduleInput): Override[] {

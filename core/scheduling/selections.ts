@@ -8,7 +8,7 @@ import {
 } from "../engines/calendars/calendars.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { credentialsOf, secretOf } from "./credentials.ts";
+import { credentialRecords, secretOf } from "./credentials.ts";
 
 /** An owner's selection for an account, with the account and its provider. */
 export interface Selection {
@@ -43,7 +43,7 @@ export async function keepSelection(
 export async function selectionsOf(runtime: Runtime, handle: string): Promise<Selection[]> {
   const [stored, credentials] = await Promise.all([
     runtime.redis.hgetall(keys.selectedCalendars(handle)),
-    credentialsOf(runtime, handle),
+    credentialRecords.all(runtime, handle),
   ]);
   const gone = Object.keys(stored).filter((id) => !credentials.some(({ credentialId }) => credentialId === id));
   if (gone.length > 0) await runtime.redis.hdel(keys.selectedCalendars(handle), ...gone);
@@ -75,7 +75,7 @@ export async function meetingMaker(
   { location }: Pick<StoredBooking, "location">,
 ): Promise<{ account: ProviderAccount; meetings: ProviderMeetings } | undefined> {
   if (location === null) return undefined;
-  for (const credential of await credentialsOf(runtime, handle)) {
+  for (const credential of await credentialRecords.all(runtime, handle)) {
     const meetings = providers[credential.providerKey]?.meetings;
     if (meetings?.kind === location.type) return { account: opened(runtime, handle, credential), meetings };
   }

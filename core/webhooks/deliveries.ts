@@ -14,7 +14,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { listIds } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
-import { listeners, storedWebhook } from "./endpoints.ts";
+import { listeners, webhookRecords } from "./endpoints.ts";
 import { EVENT_TTL_MS, eventJob, madeAt } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
@@ -63,7 +63,7 @@ function aboutEvent(eventId: string, content: string): Pick<StoredDelivery, "eve
 /** Sends an endpoint a test event, even if it is disabled: a success enables it again. */
 export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ delivery: Delivery }> {
   const { handle, webhookId } = input;
-  await storedWebhook(runtime, input);
+  await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { event, data } = eventJob(runtime, handle, { type: testEventType, data: { handle, webhookId } });
   await runtime.redis.set(event.key, event.content, "PX", event.retentionMs);
   return deliver(runtime, input, { eventId: data.eventId, type: testEventType });
@@ -75,7 +75,7 @@ export async function redeliverEvent(
   input: Infer<typeof deliveryPath>,
 ): Promise<{ delivery: Delivery }> {
   const { handle, webhookId, deliveryId } = input;
-  await storedWebhook(runtime, input);
+  await webhookRecords.read(runtime, input.handle, input.webhookId);
   const [known] = await readDeliveries(runtime, handle, [deliveryId]);
   if (known?.webhookId !== webhookId) throw new Fail("not_found", { detail: "The delivery does not exist." });
   return deliver(runtime, input, { eventId: known.eventId, type: known.type });
@@ -86,7 +86,7 @@ export async function listDeliveries(
   runtime: Runtime,
   input: Infer<typeof deliveryListing>,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
-  await storedWebhook(runtime, input);
+  await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
   return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(toDelivery), nextCursor };
 }

@@ -15,15 +15,7 @@ import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, seal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import {
-  allRecords,
-  changeRecord,
-  createRecord,
-  listRecords,
-  placesOf,
-  removeRecord,
-  requireRecord,
-} from "../store/records.ts";
+import { Records } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from "./signature.ts";
 
@@ -31,6 +23,13 @@ import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from ".
 const MAX_FORMER_SECRETS = 20;
 /** Most endpoints of one handle. */
 const MAX_ENDPOINTS = 50;
+
+/** The stored endpoints of handles. */
+export const webhookRecords = new Records<StoredWebhook>("webhook_not_found", [
+  keys.webhook,
+  keys.webhooks,
+  keys.webhooksVersion,
+]);
 
 /** Registers an endpoint; its secret is shown only here. `invalid_request` for a refused address. */
 export async function createWebhook(
@@ -50,7 +49,7 @@ export async function createWebhook(
     secret: seal(runtime.env, sealedPlace(handle, webhookId), secret),
     previous: [],
   };
-  if (!(await createRecord(runtime, placeOf(handle, webhookId), { value, at, max: MAX_ENDPOINTS })))
+  if (!(await webhookRecords.create(runtime, handle, { id: webhookId, value, at, max: MAX_ENDPOINTS })))
     throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_ENDPOINTS} webhooks.` });
   return { webhook: { ...toWebhook(value), secret } };
 }
@@ -65,7 +64,7 @@ export function createSchedulingWebhook(
 
 /** One endpoint; `webhook_not_found`. */
 export async function readWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ webhook: Webhook }> {
-  return { webhook: toWebhook(await storedWebhook(runtime, input)) };
+  return { webhook: toWebhook(await webhookRecords.read(runtime, input.handle, input.webhookId)) };
 }
 
 /** The handle's endpoints, newest first. */
@@ -73,14 +72,14 @@ export async function listWebhooks(
   runtime: Runtime,
   input: Infer<typeof webhookListing>,
 ): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
-  const { records, nextCursor } = await listRecords<StoredWebhook>(runtime, placeOf, input);
+  const { records, nextCursor } = await webhookRecords.list(runtime, input);
   return { webhooks: records.map(toWebhook), nextCursor };
 }
 
 /** Removes an endpoint with its waiting deliveries; `webhook_not_found`. */
 export async function deleteWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<void> {
   const { handle, webhookId } = input;
-  if (!(await removeRecord(runtime, placeOf(handle, webhookId)))) throw new Fail("webhook_not_found");
+  if (!(await webhookRecords.remove(runtime, handle, webhookId))) throw new Fail("webhook_not_found");
   await forgetQueue(runtime, input);
 }
 
@@ -89,9 +88,11 @@ export async function rotateSecret(
   runtime: Runtime,
   input: Infer<typeof webhookPath>,
 ): Promise<{ webhook: ShownWebhook }> {
+  const { handle, webhookId: id } = input;
   const secret = newSecret();
-  const sealed = seal(runtime.env, sealedPlace(input.handle, input.webhookId), secret);
-  const changed = await changeRecord<StoredWebhook>(runtime, placeOf(input.handle, input.webhookId), {
+  const sealed = seal(runtime.env, sealedPlace(handle, id), secret);
+  const changed = await webhookRecords.change(runtime, handle, {
+    id,
     change: (current) => ({ ...current, secret: sealed, previous: withFormer(current) }),
   });
   if (changed === undefined) throw new Fail("webhook_not_found");
@@ -114,26 +115,13 @@ export async function setWebhookStatus(
   { handle, webhookId }: { handle: string; webhookId: string },
   status: Webhook["status"],
 ): Promise<void> {
-  const place = placeOf(handle, webhookId);
-  await changeRecord<StoredWebhook>(runtime, place, { change: (current) => ({ ...current, status }) });
+  await webhookRecords.change(runtime, handle, { id: webhookId, change: (current) => ({ ...current, status }) });
   runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
-}
-
-/** A stored endpoint; `webhook_not_found`. */
-export async function storedWebhook(
-  { redis }: Pick<Runtime, "redis">,
-  { handle, webhookId }: { handle: string; webhookId: string },
-): Promise<StoredWebhook> {
-  return requireRecord<StoredWebhook>(redis, keys.webhook(handle, webhookId), "webhook_not_found");
 }
 
 /** The enabled endpoints. */
 export async function listeners(runtime: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
-  return (await endpointsOf(runtime, handle)).filter(({ status }) => status === "ACTIVE");
-}
-
-function endpointsOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
-  return allRecords<StoredWebhook>(redis, keys.webhooks(handle), (id) => keys.webhook(handle, id));
+  return (await webhookRecords.all(runtime, handle)).filter(({ status }) => status === "ACTIVE");
 }
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
@@ -141,7 +129,7 @@ type Store = Pick<Runtime, "redis" | "queues" | "env">;
 /** Seals the secrets of a handle's endpoints again after a change of SECRET_KEY. Returns the number of changed endpoints. */
 export async function resealWebhooks(runtime: Store, handle: string): Promise<number> {
   let count = 0;
-  for (const { webhookId, ...stored } of await endpointsOf(runtime, handle)) {
+  for (const { webhookId, ...stored } of await webhookRecords.all(runtime, handle)) {
     const reseal = (secret: string) => resealed(runtime.env, sealedPlace(handle, webhookId), secret);
     if (![stored.secret, ...formerSecrets(stored).map(({ secret }) => secret)].some(reseal)) continue;
     await changeSecrets(runtime, { handle, webhookId }, (secret) => reseal(secret) ?? secret);
@@ -159,7 +147,7 @@ export async function rebindWebhooks(
   { from, handle }: { from: string; handle: string },
 ): Promise<string[]> {
   const renewed: string[] = [];
-  for (const { webhookId, secret } of await endpointsOf(runtime, handle)) {
+  for (const { webhookId, secret } of await webhookRecords.all(runtime, handle)) {
     const bound = { from: sealedPlace(from, webhookId), to: sealedPlace(handle, webhookId) };
     const rebind = (one: string) => rebound(runtime.env, bound, one);
     if (rebind(secret) === undefined) renewed.push(webhookId);
@@ -175,7 +163,8 @@ async function changeSecrets(
   change: (sealed: string) => string | undefined,
 ): Promise<void> {
   const fresh = seal(runtime.env, sealedPlace(handle, webhookId), newSecret());
-  await changeRecord<StoredWebhook>(runtime, placeOf(handle, webhookId), {
+  await webhookRecords.change(runtime, handle, {
+    id: webhookId,
     change: (current) => {
       const previous = formerSecrets(current).flatMap((one) => {
         const secret = change(one.secret);
@@ -201,5 +190,3 @@ function toWebhook(stored: StoredWebhook): Webhook {
   const { webhookId, url, events, description, status, createdAt } = stored;
   return { webhookId, url, events, description, status, createdAt };
 }
-
-const placeOf = placesOf(keys.webhook, keys.webhooks, keys.webhooksVersion);
