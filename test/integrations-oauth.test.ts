@@ -430,7 +430,7 @@ t.test("zoom: the result of a refresh is not lost if Redis is away at that momen
   const late = use(service.runtime, "zoom", credentialId);
   await eventually(async () => (await service.runtime.redis.exists(keys.refreshLock("acme", credentialId))) === 1);
   // Longer than a command may take: the first attempts to write the new tokens fail.
-  await service.runtime.redis.call("CLIENT", "PAUSE", "4000", "WRITE");
+  await service.runtime.redis.call("CLIENT", "PAUSE", "3000", "WRITE");
   t.equal(await late, 200);
   const kept = secretOf(service.runtime, "acme", await credentialRecords.read(service.runtime, "acme", credentialId));
   t.equal(tokensIn(kept).refreshToken, oauth.grants[0]?.refresh);
