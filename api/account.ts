@@ -1,7 +1,7 @@
 import * as core from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import * as shape from "../schemas/account.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { authorizationView, oauthFailureView, pairedView, pairingView, signInView } from "./account-view.ts";
 import { failureView } from "./failure-view.ts";
 import { anyone, operator, page, type Request, type Row, route, user } from "./route.ts";
@@ -27,26 +27,26 @@ export const accountRows: Row[] = [
     description:
       "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked. A user has at most 200 tokens.",
   }),
-  route(`GET ${tokens}`, user, shape.tokenListing, core.listTokens, {
+  route(`GET ${tokens}`, user, listQuery, core.listTokens, {
     returns: listOf("tokens", shape.token),
     summary: "List personal access tokens",
   }),
-  route(`DELETE ${tokens}/:tokenId`, user, shape.tokenPath, core.revokeToken, {
+  route(`DELETE ${tokens}/:tokenId`, user, nothing, core.revokeToken, {
     summary: "Revoke a personal access token",
     description: "The token is refused from the next request on.",
     failures: ["token_not_found"],
   }),
-  route("GET /v2/account/sessions", user, shape.sessionListing, core.listSessions, {
+  route("GET /v2/account/sessions", user, listQuery, core.listSessions, {
     returns: listOf("sessions", shape.session),
     summary: "List sessions",
     description: "Sessions of the user that have not expired, paired desktops among them.",
   }),
-  route("DELETE /v2/account/sessions/:sessionId", user, shape.sessionPath, core.endSession, {
+  route("DELETE /v2/account/sessions/:sessionId", user, nothing, core.endSession, {
     summary: "Revoke a session",
     description: "Its token is refused from the next request on.",
     failures: ["session_not_found"],
   }),
-  route("GET /v2/handles/:handle/settings", operator, shape.settingsPath, core.readSettings, {
+  route("GET /v2/handles/:handle/settings", operator, nothing, core.readSettings, {
     returns: object({ settings: shape.settings }),
     summary: "Get the settings of a handle",
   }),
@@ -101,7 +101,7 @@ const client = { errorView: oauthFailureView, hidden: true };
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
-  route("GET /.well-known/oauth-authorization-server", anyone, object({}), core.describeServer, {
+  route("GET /.well-known/oauth-authorization-server", anyone, nothing, core.describeServer, {
     headers: { "Cache-Control": "public, max-age=3600" },
     hidden: true,
   }),

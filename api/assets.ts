@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
-import { object, string } from "../schemas/schema.ts";
+import { nothing } from "../schemas/schema.ts";
 import { type SharedBody, sharedBody } from "./reply.ts";
 import { page, type Request, type Row, type View } from "./route.ts";
 
@@ -23,7 +23,7 @@ const loaded = new Map<string, SharedBody>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
-  page("GET /assets/:file", object({ file: string() }), (_runtime, { file }) => asset(file), assetView, {
+  page("GET /assets/:file", nothing, (_runtime, { file }) => asset(file), assetView, {
     logged: false,
   }),
 ];

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import * as core from "../core/assistant/face.ts";
 import * as shape from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
+import { nothing } from "../schemas/schema.ts";
 import { Html, html, htmlDocument } from "./html.ts";
 import { anyone, type Request, type Row, route, type View } from "./route.ts";
 
@@ -51,13 +52,13 @@ export const assistantRows: Row[] = [
     produces: eventStream,
     nothing: "Nothing to replay",
   }),
-  route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, shape.stoppedChat, core.stopChat, {
+  route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, nothing, core.stopChat, {
     ...opened,
     summary: "Stop the answer of a chat",
     description: "Ends the generation at once. It is no error if none is running.",
     failures: ["not_found"],
   }),
-  route(`GET ${page}/lead-sections/:sectionId/form`, anyone, shape.leadFormPath, core.readLeadForm, {
+  route(`GET ${page}/lead-sections/:sectionId/form`, anyone, nothing, core.readLeadForm, {
     ...opened,
     view: (form, request) => leadFormView(form, pageOrigins(form, request)),
     summary: "Get the form of a lead section",

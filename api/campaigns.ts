@@ -2,7 +2,7 @@ import * as core from "../core/campaigns/face.ts";
 import { recordConversion } from "../core/leads/face.ts";
 import * as shape from "../schemas/campaigns.ts";
 import { previewAnswer } from "../schemas/email.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { creator, operator, type Row, route } from "./route.ts";
 
 const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
@@ -21,7 +21,7 @@ const ruleFailures = [
 
 /** Campaign email rules and the conversions that trigger some of them. */
 export const campaignRows: Row[] = [
-  route(`GET ${rules}`, creator, shape.ruleListing, core.listRules, {
+  route(`GET ${rules}`, creator, listQuery, core.listRules, {
     returns: listOf("rules", shape.rule),
     summary: "List the email rules of a campaign",
     description: "Newest first. `counts` are the sends of a rule by state.",
@@ -41,7 +41,7 @@ export const campaignRows: Row[] = [
     description: "Sends that already wait follow the rule as it is when they are due.",
     failures: ["campaign_not_found", "email_rule_not_found", ...ruleFailures],
   }),
-  route(`DELETE ${rules}/:ruleId`, operator, shape.rulePath, core.deleteRule, {
+  route(`DELETE ${rules}/:ruleId`, operator, nothing, core.deleteRule, {
     summary: "Delete an email rule",
     description: "Deleting again is no error. Sends of the rule that still wait are dropped.",
     failures: ["campaign_not_found", "email_rule_not_found"],

@@ -9,7 +9,7 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { escapeHtml } from "../core/platform/words.ts";
 import { queueNames } from "../schemas/jobs.ts";
-import { object } from "../schemas/schema.ts";
+import { nothing } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import { contentTypes } from "./assets.ts";
 import type { HttpReply } from "./reply.ts";
@@ -17,7 +17,7 @@ import { metrics, type Row, route, type View } from "./route.ts";
 
 const boardPath = "/queues";
 /** All addresses of the board count as one row of the metrics. */
-const row: Row = route(`GET ${boardPath}`, metrics, object({}), async () => undefined, { logged: false, hidden: true });
+const row: Row = route(`GET ${boardPath}`, metrics, nothing, async () => undefined, { logged: false, hidden: true });
 /** The board runs only its own scripts and can't be framed. */
 const headers = {
   "Cache-Control": "no-store",

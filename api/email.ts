@@ -1,7 +1,7 @@
 import * as core from "../core/email/face.ts";
 import * as shape from "../schemas/email.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
-import { listOf, object, string } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object, string } from "../schemas/schema.ts";
 import { type CardContent, cardView } from "./card.ts";
 import { html, sentence } from "./html.ts";
 import { anyone, operator, page, type Request, type Row, route, user, type View } from "./route.ts";
@@ -40,25 +40,25 @@ export const emailRows: Row[] = [
       "The domain belongs to the account of the caller's handles; `accountId` chooses between several accounts. It serves pages and is exclusive once its OWNERSHIP record is found in DNS. Attaching it again answers 200.",
     failures: ["forbidden", "insufficient_role", "domain_taken", "not_found"],
   }),
-  route(`GET ${domains}`, user, shape.domainListing, core.listDomains, {
+  route(`GET ${domains}`, user, listQuery, core.listDomains, {
     returns: listOf("domains", shape.accountDomain),
     summary: "List domains",
     failures: ["insufficient_role"],
   }),
-  route(`GET ${domains}/:domain/email-identity`, user, shape.domainPath, core.readEmailIdentity, {
+  route(`GET ${domains}/:domain/email-identity`, user, nothing, core.readEmailIdentity, {
     returns: shape.identityAnswer,
     summary: "Get the email identity of a domain",
     description: "The DNS records to publish with the values found, and the senders of the domain.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
-  route(`POST ${domains}/:domain/email-identity/reconcile`, user, shape.domainPath, core.reconcileEmailIdentity, {
+  route(`POST ${domains}/:domain/email-identity/reconcile`, user, nothing, core.reconcileEmailIdentity, {
     status: 202,
     returns: shape.identityAnswer,
     summary: "Check the DNS records of a domain",
     description: "Starts another check in the background; poll the email identity for its result.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
-  route(`GET ${email}/senders`, operator, shape.handleListing, core.listSenders, {
+  route(`GET ${email}/senders`, operator, listQuery, core.listSenders, {
     returns: listOf("senders", shape.sender),
     summary: "List senders",
   }),
@@ -78,11 +78,11 @@ export const emailRows: Row[] = [
       "At least one of `html` and `text` is required; `text` is derived from `html` if it is absent. Placeholders are `{{name}}`.",
     failures: ["email_template_already_exists", "template_invalid"],
   }),
-  route(`GET ${email}/templates`, operator, shape.handleListing, core.listTemplates, {
+  route(`GET ${email}/templates`, operator, listQuery, core.listTemplates, {
     returns: listOf("templates", shape.template),
     summary: "List templates",
   }),
-  route(`GET ${template}`, operator, shape.templatePath, core.readTemplate, {
+  route(`GET ${template}`, operator, nothing, core.readTemplate, {
     returns: object({ template: shape.template }),
     summary: "Get a template",
     failures: ["email_template_not_found"],
@@ -94,7 +94,7 @@ export const emailRows: Row[] = [
       "A change of content increments `activeVersion`. Earlier versions stay readable, and messages keep the version they were queued with.",
     failures: ["email_template_not_found", "template_invalid"],
   }),
-  route(`GET ${template}/versions/:version`, operator, shape.templateVersionPath, core.readTemplateVersion, {
+  route(`GET ${template}/versions/:version`, operator, nothing, core.readTemplateVersion, {
     returns: object({ template: shape.template }),
     summary: "Get a version of a template",
     failures: ["email_template_not_found"],
@@ -130,17 +130,17 @@ export const emailRows: Row[] = [
       "transactional_email_queue_unavailable",
     ],
   }),
-  route(`GET ${email}/messages`, operator, shape.handleListing, core.listMessages, {
+  route(`GET ${email}/messages`, operator, listQuery, core.listMessages, {
     returns: listOf("messages", shape.message),
     summary: "List messages",
     description: "Newest first. Messages are kept for 90 days.",
   }),
-  route(`GET ${email}/messages/:messageId`, operator, shape.messagePath, core.readMessage, {
+  route(`GET ${email}/messages/:messageId`, operator, nothing, core.readMessage, {
     returns: shape.messageDetail,
     summary: "Get a message and its timeline",
     failures: ["message_not_found"],
   }),
-  route(`POST ${email}/messages/:messageId/cancel`, operator, shape.messagePath, core.cancelMessage, {
+  route(`POST ${email}/messages/:messageId/cancel`, operator, nothing, core.cancelMessage, {
     returns: object({ message: shape.message }),
     summary: "Cancel unsent deliveries",
     description: "Cancels deliveries that are QUEUED or DEFERRED.",
@@ -152,7 +152,7 @@ export const emailRows: Row[] = [
     description: "Newest first. Give at least one of `messageId`, `recipient`, `purpose` and `since`.",
     failures: ["event_filter_required"],
   }),
-  route(`GET ${email}/suppressions`, operator, shape.handleListing, core.listSuppressions, {
+  route(`GET ${email}/suppressions`, operator, listQuery, core.listSuppressions, {
     returns: listOf("suppressions", shape.suppression),
     summary: "List suppressions",
   }),
@@ -164,7 +164,7 @@ export const emailRows: Row[] = [
     summary: "Suppress an address",
     description: "The address gets no more mail of this handle.",
   }),
-  route(`DELETE ${email}/suppressions/:email`, operator, shape.suppressionPath, core.removeSuppression, {
+  route(`DELETE ${email}/suppressions/:email`, operator, nothing, core.removeSuppression, {
     summary: "Remove a suppression",
     description: "The address can get mail of this handle again. It is no error if it was not suppressed.",
   }),
@@ -189,7 +189,7 @@ export const emailRows: Row[] = [
       "For mail providers: a delivery report (RFC 3464) or a complaint in Abuse Reporting Format (RFC 5965), as it came. Signed with `EMAIL_FEEDBACK_SECRET`.",
     failures: ["invalid_token"],
   }),
-  page(`GET ${unsubscribe}`, shape.unsubscribeLink, core.visitUnsubscribe, unsubscribeView),
+  page(`GET ${unsubscribe}`, nothing, core.visitUnsubscribe, unsubscribeView),
   page(`POST ${unsubscribe}`, shape.unsubscribeForm, core.answerUnsubscribe, unsubscribeView, { accepts: "form" }),
 ];
 

@@ -1,13 +1,12 @@
 import { listPublished } from "../core/pages/face.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { publishedPages } from "../schemas/pages.ts";
-import { object } from "../schemas/schema.ts";
+import { nothing } from "../schemas/schema.ts";
 import { assetView, favicon } from "./assets.ts";
 import { cardLink, cardView, otherLink } from "./card.ts";
 import { html } from "./html.ts";
 import { page, type Request, type Row, type View } from "./route.ts";
 
-const nothing = object({});
 const quiet = { logged: false };
 const crawler = { ...quiet, headerInputs: ["host"] } as const;
 

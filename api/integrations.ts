@@ -1,7 +1,7 @@
 import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
-import { object } from "../schemas/schema.ts";
+import { nothing, object } from "../schemas/schema.ts";
 import { cardLink, cardView, decisionButtons, factList, hiddenInputs } from "./card.ts";
 import { failureView } from "./failure-view.ts";
 import { html, redirect, sentence } from "./html.ts";
@@ -16,12 +16,12 @@ const browserPage = { headerInputs: ["cookie"], errorView: failureView } as cons
 
 /** Provider accounts, and the return of browsers from providers. */
 export const integrationRows: Row[] = [
-  route(`GET ${integrations}`, creator, shape.integrationsPath, core.listIntegrations, {
+  route(`GET ${integrations}`, creator, nothing, core.listIntegrations, {
     returns: shape.integrationList,
     summary: "List providers and connected accounts",
     description: "`configured` says whether this installation has client credentials of the provider.",
   }),
-  route(`POST ${provider}/oauth/start`, creator, shape.providerPath, core.startAuthorization, {
+  route(`POST ${provider}/oauth/start`, creator, nothing, core.startAuthorization, {
     returns: shape.oauthStarted,
     summary: "Start connecting an account",
     description: "Send the user's browser to `authorizeUrl`. The state is single use.",
@@ -55,26 +55,32 @@ export const integrationRows: Row[] = [
     description: "Logs in at the calendar server first. `detail` says why a connection failed.",
     failures: ["caldav_login_failed", "version_conflict"],
   }),
-  route(`GET ${provider}/calendars`, creator, shape.providerPath, core.listCalendars, {
+  route(`GET ${provider}/calendars`, creator, nothing, core.listCalendars, {
     returns: shape.calendarList,
     summary: "List the calendars of a provider",
     failures: ["integration_not_found", "integration_revoked", "provider_not_configured", "caldav_login_failed"],
   }),
-  route("POST /v2/handles/:handle/scheduling/selected-calendars", creator, shape.selection, core.selectCalendars, {
-    wrote: ({ selectedCalendars }) => selectedCalendars.credentialId,
-    returns: object({ selectedCalendars: shape.selectedCalendars }),
-    summary: "Select the calendars of an account",
-    description:
-      "Replaces the selection of this account: the calendars whose events are busy time, and the one that bookings are written to.",
-    failures: [
-      "integration_not_found",
-      "integration_revoked",
-      "provider_not_configured",
-      "caldav_login_failed",
-      "version_conflict",
-    ],
-  }),
-  route(`DELETE ${provider}/credentials/:credentialId`, creator, shape.credentialPath, core.disconnectAccount, {
+  route(
+    "POST /v2/handles/:handle/scheduling/selected-calendars",
+    creator,
+    shape.selectedCalendars,
+    core.selectCalendars,
+    {
+      wrote: ({ selectedCalendars }) => selectedCalendars.credentialId,
+      returns: object({ selectedCalendars: shape.selectedCalendars }),
+      summary: "Select the calendars of an account",
+      description:
+        "Replaces the selection of this account: the calendars whose events are busy time, and the one that bookings are written to.",
+      failures: [
+        "integration_not_found",
+        "integration_revoked",
+        "provider_not_configured",
+        "caldav_login_failed",
+        "version_conflict",
+      ],
+    },
+  ),
+  route(`DELETE ${provider}/credentials/:credentialId`, creator, nothing, core.disconnectAccount, {
     summary: "Disconnect an account",
     description: "Removes the account with its selection and gives the grant back to the provider.",
     failures: ["integration_not_found"],

@@ -1,6 +1,6 @@
 import * as core from "../core/knowledge/face.ts";
 import * as shape from "../schemas/knowledge.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { creator, type Row, route } from "./route.ts";
 
 const documents = "/v2/handles/:handle/knowledge/documents";
@@ -15,11 +15,11 @@ export const knowledgeRows: Row[] = [
     description:
       "The document can be found by its words at once; vectors are added in the background. The tag `public-page-agent` lets the assistant of every page quote it.",
   }),
-  route(`GET ${documents}`, creator, shape.documentListing, core.listDocuments, {
+  route(`GET ${documents}`, creator, listQuery, core.listDocuments, {
     returns: listOf("documents", shape.document),
     summary: "List documents",
   }),
-  route(`GET ${documents}/:documentId`, creator, shape.documentPath, core.readDocument, {
+  route(`GET ${documents}/:documentId`, creator, nothing, core.readDocument, {
     returns: object({ document: shape.documentWithContent }),
     summary: "Get a document",
     description: "With its content.",
@@ -30,7 +30,7 @@ export const knowledgeRows: Row[] = [
     summary: "Update a document",
     failures: ["document_not_found"],
   }),
-  route(`DELETE ${documents}/:documentId`, creator, shape.documentPath, core.deleteDocument, {
+  route(`DELETE ${documents}/:documentId`, creator, nothing, core.deleteDocument, {
     summary: "Delete a document",
     failures: ["document_not_found"],
   }),

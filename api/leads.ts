@@ -1,7 +1,7 @@
 import { createCampaign, listCampaigns } from "../core/campaigns/face.ts";
 import * as core from "../core/leads/face.ts";
 import * as shape from "../schemas/leads.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { leadView, verifiedView, wrongCodeView } from "./lead-view.ts";
 import { leadsCsv } from "./leads-csv.ts";
 import { anyone, creator, operator, type Row, route } from "./route.ts";
@@ -46,12 +46,12 @@ export const leadRows: Row[] = [
       "One row for each lead, streamed (RFC 4180). Cells that a spreadsheet would run as a formula are escaped.",
     produces: { types: ["text/csv"], example: "leadId,createdAt,updatedAt,email,name\r\n…" },
   }),
-  route(`GET ${leads}/:leadId`, creator, shape.leadPath, core.readLead, {
+  route(`GET ${leads}/:leadId`, creator, nothing, core.readLead, {
     returns: object({ lead: shape.lead }),
     summary: "Get a lead",
     failures: ["lead_not_found"],
   }),
-  route(`DELETE ${leads}/:leadId`, operator, shape.leadPath, core.eraseLead, {
+  route(`DELETE ${leads}/:leadId`, operator, nothing, core.eraseLead, {
     summary: "Erase the person of a lead",
     description:
       "Erases all leads of the address on this handle and all copies of their data. A suppression of the address stays, as a digest.",
@@ -65,7 +65,7 @@ export const leadRows: Row[] = [
     description: "Without `campaignId` one is generated.",
     failures: ["campaign_already_exists"],
   }),
-  route("GET /v2/handles/:handle/campaigns", creator, shape.campaignListing, listCampaigns, {
+  route("GET /v2/handles/:handle/campaigns", creator, listQuery, listCampaigns, {
     returns: listOf("campaigns", shape.campaign),
     summary: "List campaigns",
   }),

@@ -24,7 +24,7 @@ interface Message {
   headers: IncomingHttpHeaders;
 }
 
-const message = object({ handle, host: string(), body: anything, headers: anything }) as Schema<Message>;
+const message = object({ host: string(), body: anything, headers: anything }) as Schema<Omit<Message, "handle">>;
 
 /** A JSON-RPC 2.0 message of the protocol. */
 const rpcMessage = object({

@@ -1,6 +1,6 @@
 import * as core from "../core/pages/face.ts";
 import * as shape from "../schemas/pages.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
 import { pageView } from "./page-view.ts";
 import { anyone, creator, page, type Row, route } from "./route.ts";
@@ -19,7 +19,7 @@ export const pageRows: Row[] = [
       "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",
     failures: ["page_already_exists", "invalid_page_content"],
   }),
-  route(`GET ${pages}`, creator, shape.pageListing, core.listPages, {
+  route(`GET ${pages}`, creator, listQuery, core.listPages, {
     returns: listOf("pages", shape.page),
     summary: "List pages",
     description: "Newest first, drafts included.",
@@ -31,7 +31,7 @@ export const pageRows: Row[] = [
       omits: ["content", "teaser"],
     },
   }),
-  route(`GET ${pages}/:pageSlug`, creator, shape.pagePath, core.readPage, {
+  route(`GET ${pages}/:pageSlug`, creator, nothing, core.readPage, {
     returns: object({ page: shape.page }),
     summary: "Get a page",
     failures: ["page_not_found"],
@@ -47,11 +47,11 @@ export const pageRows: Row[] = [
     description: "An absent field keeps its value. `status` publishes or unpublishes the page.",
     failures: ["page_not_found", "invalid_page_content"],
   }),
-  route(`DELETE ${pages}/:pageSlug`, creator, shape.pagePath, core.deletePage, {
+  route(`DELETE ${pages}/:pageSlug`, creator, nothing, core.deletePage, {
     summary: "Delete a page",
     failures: ["page_not_found"],
   }),
-  route(`POST ${pages}/:pageSlug/publish`, creator, shape.pagePath, core.publishPage, {
+  route(`POST ${pages}/:pageSlug/publish`, creator, nothing, core.publishPage, {
     returns: object({ page: shape.page }),
     summary: "Publish a page",
     description: "Makes the page visible at its `url`.",

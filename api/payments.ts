@@ -1,7 +1,7 @@
 import * as core from "../core/payments/face.ts";
 import { signedRequest } from "../schemas/email.ts";
 import * as shape from "../schemas/payments.ts";
-import { listOf } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing } from "../schemas/schema.ts";
 import { failureView } from "./failure-view.ts";
 import { redirect } from "./html.ts";
 import { accessMailView } from "./page-view.ts";
@@ -36,12 +36,12 @@ export const paymentRows: Row[] = [
     guard: core.admitAsker,
     accepts: "form",
   }),
-  route(`GET ${purchases}`, creator, shape.purchaseListing, core.listPurchases, {
+  route(`GET ${purchases}`, creator, listQuery, core.listPurchases, {
     returns: listOf("purchases", shape.listedPurchase),
     summary: "List the purchases of a page",
     description: "Newest first, those of the last 400 days. `email` is null once the buyer is erased.",
   }),
-  route(`DELETE ${purchases}/:sessionId/buyer`, operator, shape.purchasePath, core.eraseBuyer, {
+  route(`DELETE ${purchases}/:sessionId/buyer`, operator, nothing, core.eraseBuyer, {
     summary: "Erase the buyer of a purchase",
     description:
       "Takes the buyer's address out of all purchases of this handle, and out of its mails and webhook events. The purchases stay.",

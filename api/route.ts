@@ -4,7 +4,7 @@ import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
 import type { Words } from "../schemas/languages.ts";
-import type { Schema } from "../schemas/schema.ts";
+import { documented, handle, type Input, object, propertiesOf, type Schema, string } from "../schemas/schema.ts";
 
 /** Who may call. There is no default: every row names its access. */
 export type Access =
@@ -164,26 +164,51 @@ export function hasQuery({ method }: Row): boolean {
   return method === "GET" || method === "DELETE";
 }
 
+type Line = `${Method} /${string}`;
+/** Names of the parameters in a path: `"handle" | "pageSlug"` for `/p/:handle/:pageSlug`. */
+type Names<L> = L extends `${string}:${infer N}/${infer Rest}`
+  ? N | Names<Rest>
+  : L extends `${string}:${infer N}`
+    ? N
+    : never;
+
 /**
  * A row: line, access, input, function. Path parameters, query (GET and DELETE) and body become one closed input; the path wins. A promise
  * becomes JSON, an async iterable becomes server-sent events, undefined becomes 204.
  */
-export function route<I, R>(
-  line: `${Method} /${string}`,
+export function route<L extends Line, I, R>(
+  line: L,
   access: Access,
   input: Schema<I>,
-  run: (runtime: Runtime, input: I, caller: Caller) => R,
+  run: (runtime: Runtime, input: Input<Names<L>, Schema<NoInfer<I>>>, caller: Caller) => R,
   more: Partial<Columns<Awaited<R>>> = {},
 ): Row {
   const [method, path] = line.split(" ") as [Method, string];
-  return { method, path, access, input, run: run as Row["run"], ...(more as Partial<Columns<never>>) };
+  const row = { method, path, access, input: withPath(path, input), run: run as Row["run"] };
+  return { ...row, ...(more as Partial<Columns<never>>) };
+}
+
+/** Names of the parameters in a path. */
+export function pathNames(path: string): string[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
+}
+
+/** A handle in a path: the access checks it, and a malformed one is unknown to public rows. */
+const anyHandle = documented(string(), handle);
+
+/** The input with the path's parameters, which come first: any text, unless the input says more than that it ignores one. */
+function withPath(path: string, { additionalProperties, ...input }: Schema<unknown>): Schema<unknown> {
+  const own = Object.entries(propertiesOf(input)).filter(([, property]) => !property.readOnly);
+  const forms: Record<string, Schema<unknown>> = { handle: anyHandle, ...Object.fromEntries(own) };
+  const parameters = Object.fromEntries(pathNames(path).map((name) => [name, forms[name] ?? string()]));
+  return object({ ...parameters, ...propertiesOf(input), ...parameters }, { additionalProperties });
 }
 
 /** A row for browsers: anyone may open it, a view renders its result, and the OpenAPI document omits it. */
-export function page<I, R>(
-  line: `${Method} /${string}`,
+export function page<L extends Line, I, R>(
+  line: L,
   input: Schema<I>,
-  run: (runtime: Runtime, input: I, caller: Caller) => R,
+  run: (runtime: Runtime, input: Input<Names<L>, Schema<NoInfer<I>>>, caller: Caller) => R,
   view: Columns<Awaited<R>>["view"],
   more: Partial<Columns<Awaited<R>>> = {},
 ): Row {

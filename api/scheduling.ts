@@ -1,6 +1,6 @@
 import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/scheduling.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { anyone, creator, page, type Row, route, type View } from "./route.ts";
 import { eventListView, ownerBookingView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
 
@@ -33,16 +33,16 @@ export const schedulingRows: Row[] = [
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
   }),
-  route(`GET ${schedules}`, creator, shape.schedulingListing, core.listSchedules, {
+  route(`GET ${schedules}`, creator, listQuery, core.listSchedules, {
     returns: listOf("schedules", shape.schedule),
     summary: "List schedules",
   }),
-  route(`GET ${schedules}/:scheduleId`, creator, shape.schedulePath, core.readSchedule, {
+  route(`GET ${schedules}/:scheduleId`, creator, nothing, core.readSchedule, {
     returns: object({ schedule: shape.schedule }),
     summary: "Get a schedule",
     failures: ["schedule_not_found"],
   }),
-  route(`DELETE ${schedules}/:scheduleId`, creator, shape.schedulePath, core.deleteSchedule, {
+  route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule, {
     summary: "Delete a schedule",
     failures: ["schedule_not_found"],
   }),
@@ -54,11 +54,11 @@ export const schedulingRows: Row[] = [
     description: "Without `scheduleId` the oldest schedule of the handle applies.",
     failures: ["schedule_not_found", "event_type_slug_taken"],
   }),
-  route(`GET ${eventTypes}`, creator, shape.schedulingListing, core.listEventTypes, {
+  route(`GET ${eventTypes}`, creator, listQuery, core.listEventTypes, {
     returns: listOf("eventTypes", shape.eventType),
     summary: "List event types",
   }),
-  route(`GET ${eventTypes}/:eventTypeId`, creator, shape.eventTypePath, core.readEventType, {
+  route(`GET ${eventTypes}/:eventTypeId`, creator, nothing, core.readEventType, {
     returns: object({ eventType: shape.eventType }),
     summary: "Get an event type",
     failures: ["event_type_not_found"],
@@ -70,7 +70,7 @@ export const schedulingRows: Row[] = [
       "An absent field keeps its value, also inside `buffers` and `payment`. Existing bookings keep their times and buffers.",
     failures: ["event_type_not_found", "schedule_not_found", "event_type_slug_taken"],
   }),
-  route(`DELETE ${eventTypes}/:eventTypeId`, creator, shape.eventTypePath, core.deleteEventType, {
+  route(`DELETE ${eventTypes}/:eventTypeId`, creator, nothing, core.deleteEventType, {
     summary: "Delete an event type",
     description: "Its bookings stay.",
     failures: ["event_type_not_found"],
@@ -86,12 +86,12 @@ export const schedulingRows: Row[] = [
         "Lists the bookings of the handle, with their visitors' names, addresses and answers, sorted by start. Use `from` and `to` for a period, and `status` to leave out what was cancelled.",
     },
   }),
-  route(`GET ${bookings}/:bookingUid`, creator, shape.bookingPath, core.readBooking, {
+  route(`GET ${bookings}/:bookingUid`, creator, nothing, core.readBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Get a booking",
     failures: ["booking_not_found"],
   }),
-  route(`POST ${bookings}/:bookingUid/confirm`, creator, shape.bookingPath, core.confirmBooking, {
+  route(`POST ${bookings}/:bookingUid/confirm`, creator, nothing, core.confirmBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Confirm a booking",
     description: "Accepts a booking that is PENDING.",
@@ -103,13 +103,13 @@ export const schedulingRows: Row[] = [
     description: "Rejects a booking that is PENDING and frees its slot.",
     failures: ["booking_not_found", "booking_not_pending"],
   }),
-  route(`POST ${bookings}/:bookingUid/cancel`, creator, shape.ownerCancellation, core.cancelBooking, {
+  route(`POST ${bookings}/:bookingUid/cancel`, creator, shape.cancellation, core.cancelBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Cancel a booking",
     description: "Frees the slot, refunds a payment and tells the attendee. Cancelling again is no error.",
     failures: ["booking_not_found", "booking_not_cancellable"],
   }),
-  route(`POST ${bookings}/:bookingUid/sync`, creator, shape.bookingPath, core.resynchronizeBooking, {
+  route(`POST ${bookings}/:bookingUid/sync`, creator, nothing, core.resynchronizeBooking, {
     status: 202,
     returns: object({ booking: shape.booking }),
     summary: "Synchronize a booking with its calendar",
@@ -117,14 +117,14 @@ export const schedulingRows: Row[] = [
     failures: ["booking_not_found"],
   }),
 
-  route(`GET ${publicPath}`, anyone, shape.publicHandle, core.listPublicEventTypes, {
+  route(`GET ${publicPath}`, anyone, nothing, core.listPublicEventTypes, {
     guard: core.admitVisitor,
     returns: shape.publicEventList,
     summary: "List the public event types of a handle",
     description: "Event types that are ACTIVE and not hidden.",
     failures: ["not_found", "rate_limited"],
   }),
-  route(`GET ${event}`, anyone, shape.publicEventPath, core.readPublicEventType, {
+  route(`GET ${event}`, anyone, nothing, core.readPublicEventType, {
     guard: core.admitVisitor,
     returns: object({ event: shape.publicEvent }),
     summary: "Get a public event type",
@@ -159,20 +159,20 @@ export const schedulingRows: Row[] = [
       "rate_limited",
     ],
   }),
-  route(`GET ${booking}`, anyone, shape.publicBookingPath, core.readPublicBooking, {
+  route(`GET ${booking}`, anyone, nothing, core.readPublicBooking, {
     guard: core.admitVisitor,
     returns: object({ booking: shape.booking }),
     summary: "Get a booking as a visitor",
     failures: ["booking_not_found", "rate_limited"],
   }),
-  route(`GET ${booking}/calendar.ics`, anyone, shape.publicBookingPath, core.readCalendarFile, {
+  route(`GET ${booking}/calendar.ics`, anyone, nothing, core.readCalendarFile, {
     guard: core.admitVisitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
     failures: ["booking_not_found", "rate_limited"],
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
-  route(`POST ${booking}/cancel`, anyone, shape.publicCancellation, core.cancelPublicBooking, {
+  route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
     guard: core.admitVisitor,
     returns: shape.bookingAnswer,
     summary: "Cancel a booking as a visitor",
@@ -204,16 +204,16 @@ export const schedulingRows: Row[] = [
     description:
       "Answers a secret address that any calendar can subscribe to; it is in this answer only. An earlier address ends at once.",
   }),
-  route(`GET ${feed}`, creator, shape.calendarFeedPath, core.readCalendarFeed, {
+  route(`GET ${feed}`, creator, nothing, core.readCalendarFeed, {
     returns: object({ feed: shape.calendarFeed }),
     summary: "Get the calendar feed",
     failures: ["not_found"],
   }),
-  route(`DELETE ${feed}`, creator, shape.calendarFeedPath, core.deleteCalendarFeed, {
+  route(`DELETE ${feed}`, creator, nothing, core.deleteCalendarFeed, {
     summary: "Revoke the calendar feed",
     description: "Its address answers 404 from the next request on. It is no error if there is none.",
   }),
-  route("GET /v2/public/calendars/:handle/:file", anyone, shape.publicCalendarFeed, core.readFeed, {
+  route("GET /v2/public/calendars/:handle/:file", anyone, nothing, core.readFeed, {
     view: feedView,
     summary: "Subscribe to the bookings of a handle",
     description:
@@ -222,7 +222,7 @@ export const schedulingRows: Row[] = [
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
 
-  page(`GET ${pagePath}`, shape.publicHandle, core.listPublicEventTypes, eventListView, visitorPage),
+  page(`GET ${pagePath}`, nothing, core.listPublicEventTypes, eventListView, visitorPage),
   page(`GET ${pagePath}/:eventSlug`, shape.schedulingVisit, core.visitEvent, schedulingView, visitorPage),
   page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, ownerBookingView, { headerInputs }),
   page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, ownerBookingView, {

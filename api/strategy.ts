@@ -1,4 +1,5 @@
 import * as core from "../core/strategy/face.ts";
+import { nothing } from "../schemas/schema.ts";
 import * as shape from "../schemas/strategy.ts";
 import { creatorOrToken, type Row, route } from "./route.ts";
 
@@ -20,7 +21,7 @@ export const strategyRows: Row[] = [
         "Searches the handle's strategy documents before something is written or built. Answers the best matches in three groups: examples that worked, examples that failed, and how applications are structured.",
     },
   }),
-  route(`GET ${strategy}/context/:contextId`, reader, shape.strategyPath, core.readStrategy, {
+  route(`GET ${strategy}/context/:contextId`, reader, nothing, core.readStrategy, {
     returns: shape.strategyAnswer,
     summary: "Get a stored retrieval",
     failures: ["context_not_found"],

@@ -1,14 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { type Readiness, readiness } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { object } from "../schemas/schema.ts";
+import { nothing } from "../schemas/schema.ts";
 import { html, htmlDocument } from "./html.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
 import { tagOf, tags } from "./openapi/operation.ts";
 import { anyone, metrics as metricsAccess, page, type Row, route, type View } from "./route.ts";
 
-const nothing = object({});
 const unlogged = { logged: false };
 const quiet = { ...unlogged, hidden: true };
 const text = (type: string) => (body: string) => ({ type: `${type}; charset=utf-8`, body });

@@ -1,5 +1,5 @@
 import * as core from "../core/webhooks/face.ts";
-import { listOf, object } from "../schemas/schema.ts";
+import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import * as shape from "../schemas/webhooks.ts";
 import { creator, type Row, route } from "./route.ts";
 
@@ -11,7 +11,9 @@ export const webhookRows: Row[] = [
   ),
 ];
 
-function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook, events: string): Row[] {
+type WebhooksPath = `/v2/handles/:handle/${"" | "scheduling/"}webhooks`;
+
+function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, events: string): Row[] {
   const one = `${webhooks}/:webhookId` as const;
   return [
     route(`POST ${webhooks}`, creator, shape.newWebhook, create, {
@@ -21,39 +23,39 @@ function rowsAt(webhooks: `/${string}`, create: typeof core.createWebhook, event
       summary: "Create a webhook",
       description: `The signing secret (\`whsec_…\`) is in this answer only. Without \`events\` the webhook receives ${events}. A handle has at most 50 webhooks.`,
     }),
-    route(`GET ${webhooks}`, creator, shape.webhookListing, core.listWebhooks, {
+    route(`GET ${webhooks}`, creator, listQuery, core.listWebhooks, {
       returns: listOf("webhooks", shape.webhook),
       summary: "List webhooks",
     }),
-    route(`GET ${one}`, creator, shape.webhookPath, core.readWebhook, {
+    route(`GET ${one}`, creator, nothing, core.readWebhook, {
       returns: object({ webhook: shape.webhook }),
       summary: "Get a webhook",
       failures: ["webhook_not_found"],
     }),
-    route(`DELETE ${one}`, creator, shape.webhookPath, core.deleteWebhook, {
+    route(`DELETE ${one}`, creator, nothing, core.deleteWebhook, {
       summary: "Delete a webhook",
       failures: ["webhook_not_found"],
     }),
-    route(`POST ${one}/rotate-secret`, creator, shape.webhookPath, core.rotateSecret, {
+    route(`POST ${one}/rotate-secret`, creator, nothing, core.rotateSecret, {
       returns: object({ webhook: shape.shownWebhook }),
       summary: "Rotate the signing secret",
       description: "Answers the new secret. Earlier secrets sign as well for 24 h.",
       failures: ["webhook_not_found", "rate_limited"],
     }),
-    route(`POST ${one}/test`, creator, shape.webhookPath, core.testWebhook, {
+    route(`POST ${one}/test`, creator, nothing, core.testWebhook, {
       status: 202,
       returns: object({ delivery: shape.webhookDelivery }),
       summary: "Send a test event",
       description: "A success enables a disabled webhook again.",
       failures: ["webhook_not_found"],
     }),
-    route(`GET ${one}/deliveries`, creator, shape.deliveryListing, core.listDeliveries, {
+    route(`GET ${one}/deliveries`, creator, listQuery, core.listDeliveries, {
       returns: listOf("deliveries", shape.webhookDelivery),
       summary: "List deliveries",
       description: "Newest first, of the last 30 days.",
       failures: ["webhook_not_found"],
     }),
-    route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, shape.deliveryPath, core.redeliverEvent, {
+    route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, nothing, core.redeliverEvent, {
       status: 202,
       returns: object({ delivery: shape.webhookDelivery }),
       summary: "Redeliver an event",

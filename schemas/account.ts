@@ -25,10 +25,6 @@ export const me = s.object({
 });
 export type Me = s.Infer<typeof me>;
 
-/** `GET /v2/account/tokens`, and the path of one token. */
-export const tokenListing = s.object(s.listing);
-export const tokenPath = s.object({ tokenId: s.string() });
-
 const derived = s.ignored("tokenId", "secret", "expiresAt", "createdAt", "lastUsedAt");
 
 /** `POST /v2/account/tokens`; without `expiresInDays` the token is valid until it is revoked. */
@@ -62,10 +58,8 @@ export const settings = s.object({
 });
 export type Settings = s.Infer<typeof settings>;
 
-/** `GET /v2/handles/{handle}/settings`. */
-export const settingsPath = s.object({ handle: s.handle });
 /** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
-export const settingsChange = s.merge(settingsPath, s.partial(settings));
+export const settingsChange = s.partial(settings);
 
 /** A session of the signed-in user: the device, and since when. */
 export const session = s.object({
@@ -78,11 +72,6 @@ export const session = s.object({
   current: s.boolean,
 });
 export type Session = s.Infer<typeof session>;
-
-/** `GET /v2/account/sessions`. */
-export const sessionListing = s.object(s.listing);
-/** The path of one session; `current` is the caller's own. */
-export const sessionPath = s.object({ sessionId: s.string() });
 
 /**
  * `POST /oauth/assistant/desktop/start`: the challenge may be any text; redemption verifies it. A text `deviceName` is shown with up to 80

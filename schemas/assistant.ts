@@ -5,10 +5,8 @@ export const MAX_QUESTION_LENGTH = 500;
 /** Most messages of a chat that are read; earlier ones are ignored (docs/reference.md, "Questions"). */
 export const lastMessages = 40;
 
-const path = { handle: s.string(), pageSlug: s.string() };
-
 /** `POST …/agentic-question`. Length is checked in code points by the function, for its own error code. */
-export const question = s.object({ ...path, question: s.string() });
+export const question = s.object({ question: s.string() });
 
 /** A part of a message: only texts are read. */
 export const chatPart = s.object({ type: s.string(), text: s.optional(s.string()) });
@@ -21,7 +19,6 @@ export const chatMessage = s.object({
 
 /** `POST …/agentic-chat` as the AI SDK's client sends it. Messages are read one by one: the history is untrusted. */
 export const chatRequest = s.object({
-  ...path,
   id: s.optional(s.string({ maxLength: 256 })),
   messages: s.documented(s.array(s.anything), s.array(chatMessage, { minItems: 1 })),
   resumable: s.optional(s.boolean),
@@ -29,17 +26,7 @@ export const chatRequest = s.object({
 });
 
 /** `GET …/agentic-chat/{chatId}/stream`. */
-export const chatStream = s.object({
-  ...path,
-  chatId: s.string(),
-  lastEventId: s.optional(s.string({ maxLength: 20 })),
-});
-
-/** `DELETE …/agentic-chat/{chatId}/stream`. */
-export const stoppedChat = s.object({ ...path, chatId: s.string() });
-
-/** `GET …/lead-sections/{sectionId}/form`. */
-export const leadFormPath = s.object({ ...path, sectionId: s.string() });
+export const chatStream = s.object({ lastEventId: s.optional(s.string({ maxLength: 20 })) });
 
 export const evidenceCard = s.object({
   title: s.string(),

@@ -41,21 +41,16 @@ const body = {
 };
 
 const derived = s.ignored("ruleId", "version", "createdAt", "updatedAt", "counts");
-const path = { handle: s.string(), campaignId: s.string() };
 
 /** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
-export const newRule = s.object({ ...path, ...body, ...derived });
+export const newRule = s.object({ ...body, ...derived });
 /** `PUT …/email-rules/{ruleId}`. */
 export const ruleChange = s.merge(
-  s.object({ ...derived, ...path, ruleId: s.string(), expectedVersion: s.optional(s.integer(0)) }),
+  s.object({ ...derived, expectedVersion: s.optional(s.integer(0)) }),
   s.partial(s.object(body)),
 );
-/** The path of one rule. */
-export const rulePath = s.object({ ...path, ruleId: s.string() });
 /** `GET …/email-rules/{ruleId}/preview`. */
-export const rulePreview = s.object({ ...path, ruleId: s.string(), leadId: s.id });
-/** `GET …/email-rules`. */
-export const ruleListing = s.object({ ...path, ...s.listing });
+export const rulePreview = s.object({ leadId: s.id });
 
 /** A campaign email rule (docs/reference.md, "Email rules"). */
 export const rule = s.object({
@@ -77,7 +72,6 @@ export type Rule = s.Infer<typeof rule>;
 
 /** `POST …/conversions`. */
 export const newConversion = s.object({
-  handle: s.handle,
   leadId: s.id,
   campaignId: s.id,
   value: s.optional(s.nullable(s.number())),

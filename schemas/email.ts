@@ -44,9 +44,6 @@ export const domainName = s.string({
     "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
 });
 
-/** `GET …/email-identity` and `POST …/reconcile`; any name is accepted, an unknown one is not found. */
-export const domainPath = s.object({ domain: s.string() });
-
 /** `POST /v2/account/domains`. */
 export const newDomain = s.object({
   domain: domainName,
@@ -54,9 +51,6 @@ export const newDomain = s.object({
   accountId: s.optional(s.id),
   ...s.ignored("owned", "status", "requiredDnsRecords", "createdAt"),
 });
-
-/** `GET /v2/account/domains`. */
-export const domainListing = s.object({ ...s.listing });
 
 const recordPurposes = ["OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"] as const;
 export type RecordPurpose = (typeof recordPurposes)[number];
@@ -117,10 +111,7 @@ const senderBody = {
 const senderDerived = s.ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt");
 
 /** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
-export const senderChange = s.merge(
-  s.object({ handle: s.handle, senderId, ...senderDerived }),
-  s.partial(s.object(senderBody)),
-);
+export const senderChange = s.merge(s.object({ senderId, ...senderDerived }), s.partial(s.object(senderBody)));
 
 /** A sender as its owner reads it. */
 export const sender = s.object({
@@ -143,9 +134,6 @@ export type Sender = s.Infer<typeof sender>;
 export type StoredSender = Omit<Sender, "handle" | "fromEmail" | "status" | "identityKey">;
 export const identityAnswer = s.object({ identity, senderProfiles: s.array(sender) });
 
-/** A list of something of a handle. */
-export const handleListing = s.object({ handle: s.handle, ...s.listing });
-
 // templates
 
 /** Longest subject in characters and longest body in bytes of UTF-16 code units. */
@@ -162,7 +150,6 @@ const templateDerived = s.ignored("activeVersion", "version", "url", "createdAt"
 
 /** `POST …/templates`. */
 export const newTemplate = s.object({
-  handle: s.handle,
   templateId: s.withCode(s.string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
   ...templateBody,
   ...s.ignored("status"),
@@ -171,21 +158,14 @@ export const newTemplate = s.object({
 
 /** `PUT …/templates/{templateId}`: `expectedVersion` is the `activeVersion` that the caller has seen. */
 export const templateChange = s.merge(
-  s.object({ handle: s.handle, templateId: s.string(), ...templateDerived, expectedVersion: s.optional(s.integer(0)) }),
+  s.object({ ...templateDerived, expectedVersion: s.optional(s.integer(0)) }),
   s.partial(s.object({ ...templateBody, status: s.oneOf("ACTIVE", "PAUSED") })),
 );
-
-export const templatePath = s.object({ handle: s.handle, templateId: s.string() });
-export const templateVersionPath = s.object({ handle: s.handle, templateId: s.string(), version: s.string() });
 
 const variables = s.map(s.text(20_000), { maxProperties: 200 });
 
 /** `POST …/templates/{templateId}/preview`. */
-export const templatePreview = s.object({
-  handle: s.handle,
-  templateId: s.string(),
-  variables: s.withDefault(variables, {}),
-});
+export const templatePreview = s.object({ variables: s.withDefault(variables, {}) });
 
 /** A template as its owner reads it. */
 export const template = s.object({
@@ -209,7 +189,6 @@ export const previewAnswer = s.object({ subject: s.string(), html: s.nullable(s.
 
 /** `POST …/messages`. The consent is checked after the body, so its value may be anything here. */
 export const newMessage = s.object({
-  handle: s.handle,
   senderId,
   to: s.array(s.email, { minItems: 1, maxItems: mostNamed }),
   purpose,
@@ -219,8 +198,6 @@ export const newMessage = s.object({
   consentAttestation: s.documented(s.optional(s.anything), { type: "boolean", const: true }),
   ...s.ignored("messageId", "status", "recipientCount", "fromEmail", "templateVersion", "deliveries", "createdAt"),
 });
-
-export const messagePath = s.object({ handle: s.handle, messageId: s.string() });
 
 /** One recipient of a message. */
 export const mailDelivery = s.object({ recipient: s.string(), status });
@@ -258,7 +235,6 @@ export const messageDetail = s.object({ message, timeline: s.array(messageEvent)
 
 /** `GET …/events`: at least one of the four filters. */
 export const eventListing = s.object({
-  handle: s.handle,
   messageId: s.optional(s.string({ maxLength: 128 })),
   recipient: s.optional(s.email),
   purpose: s.optional(purpose),
@@ -274,12 +250,10 @@ export type SuppressionSource = (typeof suppressionSources)[number];
 
 /** `POST …/suppressions`. */
 export const newSuppression = s.object({
-  handle: s.handle,
   email: s.email,
   reason: s.optional(s.nullable(s.line(200))),
   ...s.ignored("source", "messageId", "createdAt"),
 });
-export const suppressionPath = s.object({ handle: s.handle, email: s.string() });
 
 /** A suppressed address. `messageId` is the message that caused it, if any. */
 export const suppression = s.object({
@@ -313,7 +287,5 @@ export const signedRequest = s.object({ body: s.optional(s.anything), headers: s
 /** How many reports changed something. */
 export const feedbackAnswer = s.object({ applied: s.integer(0) });
 
-/** A visitor's unsubscribe link. */
-export const unsubscribeLink: s.Schema<{ token: string }> = s.object({ token: s.string() });
-/** The form of that link: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button posts `undo`. */
-export const unsubscribeForm = s.object({ token: s.string(), undo: s.optional(s.text(10)) });
+/** The form of a visitor's unsubscribe link: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button posts `undo`. */
+export const unsubscribeForm = s.object({ undo: s.optional(s.text(10)) });

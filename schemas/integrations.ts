@@ -4,21 +4,13 @@ import * as s from "./schema.ts";
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
 export type ProviderKey = (typeof providerKeys)[number];
 
-const providerKey = s.string();
-
-/** The path of a handle's integrations, and of one provider there. */
-export const integrationsPath = s.object({ handle: s.handle });
-export const providerPath = s.object({ handle: s.handle, providerKey });
 /** `POST …/oauth/callback`. */
 export const oauthCallback = s.object({
-  handle: s.handle,
-  providerKey,
   code: s.string({ minLength: 1, maxLength: 4096 }),
   state: s.string({ minLength: 1, maxLength: 256 }),
 });
 /** `GET /oauth/scheduling/{providerKey}/return`: the query with which a provider returns the browser. */
 export const oauthReturn = s.object({
-  providerKey,
   code: s.optional(s.string({ maxLength: 4096 })),
   state: s.optional(s.string({ maxLength: 256 })),
   error: s.optional(s.string({ maxLength: 256 })),
@@ -26,16 +18,13 @@ export const oauthReturn = s.object({
 });
 /** The consent page for connecting an account, and its form. */
 const consentId = s.string({ minLength: 1, maxLength: 128 });
-export const consentPage = s.object({ providerKey, consentId, cookie: s.optional(s.string()) });
+export const consentPage = s.object({ consentId, cookie: s.optional(s.string()) });
 export const consentForm = s.object({
-  providerKey,
   consentId,
   decision: s.oneOf("connect", "cancel"),
   proof: s.string({ maxLength: 256 }),
   cookie: s.optional(s.string()),
 });
-/** The path of one credential. */
-export const credentialPath = s.object({ handle: s.handle, providerKey, credentialId: s.string() });
 
 /** A connected account as its owner reads it. */
 export const credential = s.object({
@@ -59,7 +48,6 @@ export type StoredCredential = Credential & { secret: string | null };
 
 /** `POST …/integrations/caldav/credentials`. */
 export const newCaldavCredential = s.object({
-  handle: s.handle,
   serverUrl: s.webAddress,
   username: s.string({ minLength: 1, maxLength: 320 }),
   password: s.string({ minLength: 1, maxLength: 1024 }),
@@ -85,7 +73,6 @@ const calendarSelection = {
   busyCalendarIds: calendarIds,
   destinationCalendarId: s.optional(calendarId),
 };
-/** `POST …/selected-calendars`: replaces the selection of this account. */
-export const selection = s.object({ handle: s.handle, ...calendarSelection });
+/** `POST …/selected-calendars` replaces the selection of this account. */
 export const selectedCalendars = s.object(calendarSelection);
 export type SelectedCalendars = s.Infer<typeof selectedCalendars>;

@@ -18,23 +18,13 @@ const body = {
 const derived = s.ignored("documentId", "status", "chunkCount", "createdAt", "updatedAt");
 
 /** `POST …/knowledge/documents`. */
-export const newDocument = s.object({ handle: s.handle, ...body, ...derived });
+export const newDocument = s.object({ ...body, ...derived });
 
 /** `PUT …/knowledge/documents/{documentId}`. */
-export const documentChange = s.merge(
-  s.object({ handle: s.handle, ...derived, documentId: s.string() }),
-  s.partial(s.object(body)),
-);
-
-/** The path of one document. */
-export const documentPath = s.object({ handle: s.string(), documentId: s.string() });
-
-/** `GET …/knowledge/documents`. */
-export const documentListing = s.object({ handle: s.handle, ...s.listing });
+export const documentChange = s.merge(s.object(derived), s.partial(s.object(body)));
 
 /** `POST …/knowledge/query`; `limit` is clamped to 50. */
 export const knowledgeQuery = s.object({
-  handle: s.handle,
   query: s.string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
   limit: s.withDefault(s.integer(1), 8),
   containerTags: s.withDefault(s.array(tag, { maxItems: 32 }), []),

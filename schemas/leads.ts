@@ -32,7 +32,6 @@ export const leadContext = s.object({
  */
 export const newLead = s.object(
   {
-    handle: s.string(),
     // The function checks it after the honeypot: bots need not send an address.
     email: s.documented(s.optional(s.anything), s.email),
     ...own,
@@ -75,7 +74,6 @@ export const leadAccepted = s.object({ lead: s.object({ leadId: s.id, status: s.
 /** `{lead: {leadId, status}}` of a verified address. */
 export const leadVerified = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("VERIFIED") }) });
 const filters = {
-  handle: s.handle,
   pageSlug: s.optional(s.text(96)),
   campaignId: s.optional(s.text(128)),
   since: s.optional(s.instantOrDate),
@@ -84,22 +82,17 @@ const filters = {
 export const leadListing = s.object({ ...filters, q: s.optional(s.text(200)), ...s.listing });
 /** `GET …/leads/export`. */
 export const leadExport = s.object(filters);
-/** The path of one lead. */
-export const leadPath = s.object({ handle: s.string(), leadId: s.string() });
 /** `POST …/leads/{leadId}/verify`. */
-export const leadCode = s.merge(leadPath, s.object({ code: s.string({ minLength: 1, maxLength: 20 }) }));
+export const leadCode = s.object({ code: s.string({ minLength: 1, maxLength: 20 }) });
 
 /** `POST …/campaigns`. */
 export const newCampaign = s.object({
-  handle: s.handle,
   campaignId: s.optional(s.id),
   name: s.text(200, { minLength: 1 }),
   live: s.optional(s.boolean),
   verifyLeads: s.optional(s.boolean),
   ...s.ignored("version", "createdAt", "updatedAt"),
 });
-/** `GET …/campaigns`. */
-export const campaignListing = s.object({ handle: s.handle, ...s.listing });
 
 /** A campaign as its owner reads it. */
 export const campaign = s.object({

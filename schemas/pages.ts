@@ -34,27 +34,19 @@ const body = {
 };
 
 /** `POST …/pages`. */
-export const newPage = s.object({ handle: s.handle, pageSlug: s.slug, ...body, ...derived });
+export const newPage = s.object({ pageSlug: s.slug, ...body, ...derived });
 
 /** `PUT …/pages/{pageSlug}`: absent fields keep their value. */
 export const pageChange = s.merge(
-  s.object({ handle: s.handle, pageSlug: s.string(), ...derived, expectedVersion: s.optional(s.integer(0)) }),
+  s.object({ ...derived, expectedVersion: s.optional(s.integer(0)) }),
   s.partial(s.object(body)),
 );
 
-/** The path of one page. */
-export const pagePath = s.object({ handle: s.string(), pageSlug: s.string() });
-
 /** A crawler's request for the pages of a host. */
-export const publishedPages = s.object({ handle: s.string(), host: s.optional(s.string()) });
-
-/** `GET …/pages`. */
-export const pageListing = s.object({ handle: s.handle, ...s.listing });
+export const publishedPages = s.object({ host: s.optional(s.string()) });
 
 /** A visitor's page request. */
 export const pageVisit = s.object({
-  handle: s.string(),
-  pageSlug: s.string(),
   cookie: s.optional(s.string()),
   method: s.optional(s.string()),
   access: s.optional(s.string({ maxLength: 200 })),

@@ -1,18 +1,18 @@
 import { nextAction } from "./scheduling.ts";
 import * as s from "./schema.ts";
 
-const publicPath = { handle: s.string(), pageSlug: s.string(), host: s.optional(s.string()) };
+const fromHeader = { host: s.optional(s.string()) };
 /** A checkout's id, as the provider makes it. */
 const session = s.string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" });
 
 /** `POST …/pages/{slug}/checkout` and the way back from there. */
-export const pageCheckout = s.object(publicPath);
-export const pageCheckoutReturn = s.object({ ...publicPath, session: s.optional(session) });
+export const pageCheckout = s.object(fromHeader);
+export const pageCheckoutReturn = s.object({ ...fromHeader, session: s.optional(session) });
 export const checkoutAnswer = s.object({ nextAction });
 
 /** A buyer's link to the page, and the form that asks for it by mail. */
-export const accessLink = s.object({ ...publicPath, token: s.string() });
-export const accessMail = s.object({ ...publicPath, email: s.optional(s.string({ maxLength: 1000 })) });
+export const accessLink = s.object(fromHeader);
+export const accessMail = s.object({ ...fromHeader, email: s.optional(s.string({ maxLength: 1000 })) });
 
 /** An event as Stripe sends it; its `data.object` is read as its type says. */
 export const stripeEvent = s.object({
@@ -40,8 +40,3 @@ export type ListedPurchase = s.Infer<typeof listedPurchase>;
 
 /** A purchase as it is stored, with the payment by which a refund names it. */
 export type StoredPurchase = s.Infer<typeof purchase> & { payment: string | null };
-
-/** `GET …/pages/{pageSlug}/purchases`. */
-export const purchaseListing = s.object({ handle: s.handle, pageSlug: s.string(), ...s.listing });
-/** `DELETE …/purchases/{sessionId}/buyer`. */
-export const purchasePath = s.object({ handle: s.handle, pageSlug: s.string(), sessionId: s.string() });

@@ -20,7 +20,6 @@ export const overrideRow = s.object({
 
 /** `POST …/scheduling/schedules`: creates the schedule of this id, or replaces it. */
 export const newSchedule = s.object({
-  handle: s.handle,
   scheduleId: s.optional(s.id),
   timeZone: s.timeZone,
   weeklyAvailability: s.withDefault(s.array(weeklyRow, { maxItems: 200 }), []),
@@ -28,11 +27,6 @@ export const newSchedule = s.object({
   expectedVersion: s.optional(s.integer(0)),
   ...stamps,
 });
-
-/** The path of one schedule. */
-export const schedulePath = s.object({ handle: s.string(), scheduleId: s.string() });
-/** `GET …/scheduling/schedules` and `…/event-types`. */
-export const schedulingListing = s.object({ handle: s.handle, ...s.listing });
 
 /** An override of the weekly hours for one date or a range of dates. */
 export type Override =
@@ -122,7 +116,6 @@ const derived = { ...stamps, ...s.ignored("revision", "url", "bookable", "reason
 
 /** `POST …/scheduling/event-types`. */
 export const newEventType = s.object({
-  handle: s.handle,
   ...eventTypeBody,
   buffers: s.withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
   payment: s.withDefault(payment, { enabled: false }),
@@ -133,8 +126,6 @@ export const newEventType = s.object({
 /** `PUT …/scheduling/event-types/{eventTypeId}`: absent fields keep their value, inside `buffers` and `payment` too. */
 export const eventTypeChange = s.merge(
   s.object({
-    handle: s.handle,
-    eventTypeId: s.string(),
     expectedVersion: s.optional(s.integer(0)),
     buffers: s.optional(s.partial(buffers)),
     payment: s.optional(s.partial(payment)),
@@ -143,13 +134,10 @@ export const eventTypeChange = s.merge(
   s.partial(s.object(eventTypeBody)),
 );
 
-/** The path of one event type. */
-export const eventTypePath = s.object({ handle: s.string(), eventTypeId: s.string() });
-
 /** A stored event type; without its own zone it uses its schedule's. */
 export type StoredEventType = Omit<
   s.Infer<typeof newEventType>,
-  "handle" | "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
+  "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
 > & {
   eventTypeId: string;
   createdAt: string;
@@ -192,36 +180,20 @@ export const publicEvent = s.object({
 export type PublicEvent = s.Infer<typeof publicEvent>;
 export const publicEventList = s.object({ events: s.array(publicEvent) });
 
-/** The path of a public event or list; anything unknown is a 404. */
-export const publicHandle = s.object({ handle: s.string() });
-export const publicEventPath = s.object({ handle: s.string(), eventSlug: s.string() });
-export const publicBookingPath = s.object({ handle: s.string(), eventSlug: s.string(), bookingUid: s.string() });
-
-/** An owner's link to a booking: `token` signs the rest of the path. */
-const ownerLinkFields = {
-  handle: s.string(),
-  bookingUid: s.string(),
-  purpose: s.string(),
-  token: s.string(),
-  visitorLanguage: s.optional(s.string()),
-};
-/** `GET /apps/scheduling/{handle}/{bookingUid}/{purpose}/{token}`. */
-export const ownerVisit = s.object(ownerLinkFields);
+const visitorLanguage = s.optional(s.string());
+/** `GET /apps/scheduling/{handle}/{bookingUid}/{purpose}/{token}`: the token signs the rest of the path. */
+export const ownerVisit = s.object({ visitorLanguage });
 /** The form of that page; the reason is for a declined booking. */
-export const ownerDecision = s.object({ ...ownerLinkFields, reason: s.optional(s.text(1000)) });
+export const ownerDecision = s.object({ visitorLanguage, reason: s.optional(s.text(1000)) });
 
 /** The visitor's page: `booking` is the uid of the booking to manage, `embed=1` allows framing. */
 export const schedulingVisit = s.object({
-  handle: s.string(),
-  eventSlug: s.string(),
   booking: s.optional(s.string({ maxLength: 128 })),
   embed: s.optional(s.string({ maxLength: 8 })),
 });
 
 /** `GET …/slots`; `bookingUid` names a booking that is being moved, whose own time counts as free. */
 export const slotQuery = s.object({
-  handle: s.string(),
-  eventSlug: s.string(),
   start: s.instant,
   end: s.instant,
   timeZone: s.optional(s.timeZone),
@@ -260,8 +232,6 @@ const trackingText = s.optional(s.decoration(s.text(200)));
 
 /** `POST …/bookings`. Start and end may be in `slot` or at the top level. */
 export const newBooking = s.object({
-  handle: s.string(),
-  eventSlug: s.string(),
   attendee: s.needed(attendee, missing),
   slot: s.optional(s.needed(slot, missing)),
   start: slotInstant,
@@ -272,13 +242,11 @@ export const newBooking = s.object({
   tracking: s.optional(s.decoration(s.object({ source: trackingText, placement: trackingText }))),
   // BCP 47: the language of the booking page, else of the header.
   language: s.optional(s.decoration(s.language)),
-  visitorLanguage: s.optional(s.string()),
+  visitorLanguage,
 });
 
 /** `POST …/reschedule`. */
 export const bookingMove = s.object({
-  handle: s.string(),
-  eventSlug: s.string(),
   bookingUid: s.string({ minLength: 1, maxLength: 128 }),
   slot: s.optional(s.needed(slot, missing)),
   start: slotInstant,
@@ -286,26 +254,16 @@ export const bookingMove = s.object({
   reschedulingReason: reason,
 });
 
-/** `POST …/bookings/{uid}/cancel` by a visitor. */
-export const publicCancellation = s.object({
-  handle: s.string(),
-  eventSlug: s.string(),
-  bookingUid: s.string(),
-  cancellationReason: reason,
-});
-/** `POST …/scheduling/bookings/{uid}/cancel` by the owner. */
-export const ownerCancellation = s.object({ handle: s.handle, bookingUid: s.string(), cancellationReason: reason });
+/** `POST …/bookings/{uid}/cancel` by a visitor or the owner. */
+export const cancellation = s.object({ cancellationReason: reason });
 /** `POST …/scheduling/bookings/{uid}/decline`. */
-export const declining = s.object({ handle: s.handle, bookingUid: s.string(), reason });
-/** The path of a booking as its owner names it. */
-export const bookingPath = s.object({ handle: s.handle, bookingUid: s.string() });
+export const declining = s.object({ reason });
 
 const bookingStatuses = ["ACCEPTED", "PENDING", "PENDING_PAYMENT", "REJECTED", "CANCELLED"] as const;
 export type BookingStatus = (typeof bookingStatuses)[number];
 
 /** `GET …/scheduling/bookings`: by start, `from` inclusive and `to` exclusive. */
 export const bookingListing = s.object({
-  handle: s.handle,
   status: s.optional(s.oneOf(...bookingStatuses)),
   from: s.optional(s.instant),
   to: s.optional(s.instant),
@@ -398,14 +356,11 @@ export const mailKinds = [
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 
-/** `…/scheduling/calendar-feed`. */
-export const calendarFeedPath = s.object({ handle: s.handle });
-export const newCalendarFeed = s.object({ handle: s.handle, ...s.ignored("createdAt", "url") });
+/** `POST …/scheduling/calendar-feed`. */
+export const newCalendarFeed = s.object(s.ignored("createdAt", "url"));
 /** A calendar feed without its address. */
 export const calendarFeed = s.object({ createdAt: s.instant });
 export type CalendarFeed = s.Infer<typeof calendarFeed>;
 /** A calendar feed with its address, which is shown only once. */
 export const shownCalendarFeed = s.object({ createdAt: s.instant, url: s.string({ format: "uri" }) });
 export type ShownCalendarFeed = s.Infer<typeof shownCalendarFeed>;
-/** The address of a calendar feed: its secret with the extension of a calendar file. */
-export const publicCalendarFeed = s.object({ handle: s.string(), file: s.string() });

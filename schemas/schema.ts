@@ -166,6 +166,11 @@ export const id = string({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9_.
 
 /** The two query parameters of every list (docs/reference.md, "Envelopes and lists"): `limit` is clamped to 100. */
 export const listing = { limit: withDefault(integer(1), 25), cursor: optional(string({ maxLength: 512 })) };
+export const listQuery = object(listing);
+/** The input of a route that takes its path alone. */
+export const nothing = object({});
+/** The input of a function: the parameters of its route's path, and the values that the schema accepts. */
+export type Input<N extends string, S = typeof nothing> = Infer<S> & { [K in N]: string };
 
 /** One page of a list under its name, and the cursor of the next page. */
 export function listOf<T>(name: string, items: Schema<T>): Schema<unknown> {

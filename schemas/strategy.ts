@@ -6,13 +6,9 @@ export type StrategyGroup = (typeof strategyGroups)[number];
 
 /** `POST …/agent/strategy/retrieve`; `limit` applies to each group and is clamped to 20. */
 export const strategyQuery = s.object({
-  handle: s.handle,
   query: s.string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
   limit: s.withDefault(s.integer(1), 5),
 });
-
-/** The path of one stored retrieval. */
-export const strategyPath = s.object({ handle: s.string(), contextId: s.string() });
 
 export const group = s.object({
   matchCount: s.integer(0),

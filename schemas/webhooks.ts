@@ -34,21 +34,11 @@ const derived = s.ignored("webhookId", "secret", "status", "createdAt");
 
 /** `POST …/scheduling/webhooks`; without `events` the endpoint gets all. */
 export const newWebhook = s.object({
-  handle: s.handle,
   url: s.webAddress,
   events: s.optional(s.array(s.oneOf(...webhookEventTypes), { minItems: 1, uniqueItems: true })),
   description: s.optional(s.nullable(s.line(200))),
   ...derived,
 });
-
-/** The path of one endpoint. */
-export const webhookPath = s.object({ handle: s.handle, webhookId: s.string() });
-/** `GET …/scheduling/webhooks`. */
-export const webhookListing = s.object({ handle: s.handle, ...s.listing });
-/** `GET …/deliveries`. */
-export const deliveryListing = s.object({ handle: s.handle, webhookId: s.string(), ...s.listing });
-/** The path of one delivery. */
-export const deliveryPath = s.object({ handle: s.handle, webhookId: s.string(), deliveryId: s.string() });
 
 const webhookFields = {
   webhookId: s.string(),

@@ -1,6 +1,6 @@
 import { type ErrorCode, errors } from "../../schemas/errors.ts";
 import { propertiesOf, type Schema } from "../../schemas/schema.ts";
-import { type Access, type HeaderInput, hasQuery, type Row } from "../route.ts";
+import { type Access, type HeaderInput, hasQuery, pathNames, type Row } from "../route.ts";
 import { sample } from "./code-samples.ts";
 import {
   type Content,
@@ -82,13 +82,9 @@ export function operation(row: Row, around: Surroundings): Record<string, unknow
   };
 }
 
-function pathNames({ path }: Row): string[] {
-  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
-}
-
 /** Fields of the input that are neither in the path nor in a header, with their notes. */
 function otherFields(row: Row): [string, Published][] {
-  const elsewhere = [...pathNames(row), ...(row.headerInputs ?? [])];
+  const elsewhere = [...pathNames(row.path), ...(row.headerInputs ?? [])];
   return publishedProperties(row.input, writing(row)).filter(([name]) => !elsewhere.includes(name));
 }
 
@@ -111,7 +107,10 @@ function pathAndQuery(row: Row): Parameter[] {
     };
   };
   const query = hasQuery(row) ? otherFields(row) : [];
-  return [...pathNames(row).map((name) => parameter(name, "path")), ...query.map(([name]) => parameter(name, "query"))];
+  return [
+    ...pathNames(row.path).map((name) => parameter(name, "path")),
+    ...query.map(([name]) => parameter(name, "query")),
+  ];
 }
 
 /** Header parameters that a client sets: those of the row, and those of a signature. */

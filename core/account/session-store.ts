@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import type { Session as SessionView, sessionListing, sessionPath } from "../../schemas/account.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Session as SessionView } from "../../schemas/account.ts";
+import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -68,7 +68,7 @@ export function useSession(
 /** The user's sessions, newest first. Tokens of an external signer have none. */
 export async function listSessions(
   { redis, env }: Runtime,
-  input: Infer<typeof sessionListing>,
+  input: Infer<typeof listQuery>,
   caller: Caller,
 ): Promise<{ sessions: SessionView[]; nextCursor: string | null }> {
   const list = keys.sessions(caller.userId as string);
@@ -80,7 +80,7 @@ export async function listSessions(
 }
 
 /** Revokes a session of the user from the next request on; `current` means the caller's own. `session_not_found`. */
-export async function endSession({ redis }: Runtime, input: Infer<typeof sessionPath>, caller: Caller): Promise<void> {
+export async function endSession({ redis }: Runtime, input: Input<"sessionId">, caller: Caller): Promise<void> {
   const sessionId = input.sessionId === "current" ? (caller.sessionId ?? "") : input.sessionId;
   // The field of a session's last use is no session: its removal alone would leave half a session.
   if (sessionId.startsWith("used:")) throw new Fail("session_not_found");

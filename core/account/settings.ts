@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import type { Settings, settingsChange, settingsPath } from "../../schemas/account.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Settings, settingsChange } from "../../schemas/account.ts";
+import type { Input } from "../../schemas/schema.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
@@ -15,7 +15,7 @@ const field = (name: string): string => `setting:${name}`;
 /** The handle's public name and look, and what its owners are notified about (docs/reference.md, "Handle settings"). */
 export async function readSettings(
   { redis }: Pick<Runtime, "redis">,
-  { handle }: Infer<typeof settingsPath>,
+  { handle }: Input<"handle">,
 ): Promise<{ settings: Settings }> {
   return { settings: await settingsOf(redis, handle) };
 }
@@ -23,7 +23,7 @@ export async function readSettings(
 /** Changes the given settings; null resets one. Pages that show them are rendered again. */
 export async function updateSettings(
   { redis }: Pick<Runtime, "redis">,
-  { handle, ...changes }: Infer<typeof settingsChange>,
+  { handle, ...changes }: Input<"handle", typeof settingsChange>,
 ): Promise<{ settings: Settings }> {
   await transact(redis, (transaction) => {
     for (const [name, value] of Object.entries(changes)) {

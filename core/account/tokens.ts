@@ -1,14 +1,6 @@
 import type { Redis } from "ioredis";
-import {
-  type NewToken,
-  type newToken,
-  type Scope,
-  scopes,
-  type Token,
-  type tokenListing,
-  type tokenPath,
-} from "../../schemas/account.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import { type NewToken, type newToken, type Scope, scopes, type Token } from "../../schemas/account.ts";
+import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
@@ -77,7 +69,7 @@ async function enlist(
 /** The user's tokens, newest first, without expired ones. */
 export async function listTokens(
   runtime: Runtime,
-  input: Infer<typeof tokenListing>,
+  input: Infer<typeof listQuery>,
   caller: Caller,
 ): Promise<{ tokens: Token[]; nextCursor: string | null }> {
   const list = keys.userTokens(caller.userId as string);
@@ -86,11 +78,7 @@ export async function listTokens(
 }
 
 /** Revokes a token of the user from the next request on; `token_not_found`, also for another user's token. */
-export async function revokeToken(
-  { redis }: Runtime,
-  { tokenId }: Infer<typeof tokenPath>,
-  caller: Caller,
-): Promise<void> {
+export async function revokeToken({ redis }: Runtime, { tokenId }: Input<"tokenId">, caller: Caller): Promise<void> {
   const list = keys.userTokens(caller.userId as string);
   const isOwn = (await redis.zscore(list, tokenId)) !== null;
   if (!isOwn || (await redis.del(keys.token(tokenId))) === 0) throw new Fail("token_not_found");

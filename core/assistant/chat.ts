@@ -6,7 +6,7 @@ import type {
   QuestionAnswer,
   question,
 } from "../../schemas/assistant.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { cancelRun, createRun, RunLost, runEnding } from "../engines/relay/relay.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -23,10 +23,14 @@ const REPLAY_TTL_SECONDS = 600;
 /** Ms after which the JSON route gives up (docs/reference.md, "Answers"). */
 const JSON_TIMEOUT_MS = 20_000;
 
+type ChatStream = Input<"handle" | "pageSlug" | "chatId", typeof chatStream>;
 type Page = { handle: string; pageSlug: string };
 
 /** Starts an answer to the latest message and follows it as a UI message stream (docs/reference.md, "Chat stream"). */
-export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): Promise<AsyncIterable<RunChunk>> {
+export async function chat(
+  runtime: Runtime,
+  input: Input<"handle" | "pageSlug", typeof chatRequest>,
+): Promise<AsyncIterable<RunChunk>> {
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
   const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
@@ -36,7 +40,10 @@ export async function chat(runtime: Runtime, input: Infer<typeof chatRequest>): 
 }
 
 /** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
-export async function askQuestion(runtime: Runtime, input: Infer<typeof question>): Promise<QuestionAnswer> {
+export async function askQuestion(
+  runtime: Runtime,
+  input: Input<"handle" | "pageSlug", typeof question>,
+): Promise<QuestionAnswer> {
   checkQuestion(input.question, "/question");
   const { handle, pageSlug } = input;
   const asked = { question: input.question.trim(), history: [], sectionShown: true };
@@ -57,10 +64,7 @@ export async function askQuestion(runtime: Runtime, input: Infer<typeof question
  * Replays the chat's latest answer, from the start or after an event, and continues it. Undefined if there is nothing (more) to send: an
  * `EventSource` reconnects until it gets 204 (HTML, section 9.2.3).
  */
-export async function resumeChat(
-  runtime: Runtime,
-  input: Infer<typeof chatStream>,
-): Promise<AsyncIterable<RunChunk> | undefined> {
+export async function resumeChat(runtime: Runtime, input: ChatStream): Promise<AsyncIterable<RunChunk> | undefined> {
   const runId = await runOf(runtime, input);
   if (runId === undefined) return undefined;
   const ending = await runEnding(runtime.redis, runId);
@@ -71,7 +75,7 @@ export async function resumeChat(
 }
 
 /** Cancels the chat's running answer; idempotent. */
-export async function stopChat(runtime: Runtime, input: Infer<typeof chatStream>): Promise<void> {
+export async function stopChat(runtime: Runtime, input: ChatStream): Promise<void> {
   const runId = await runOf(runtime, input);
   if (runId !== undefined) await cancelRun(runtime.redis, runId);
 }
@@ -88,7 +92,7 @@ async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boo
   return follower;
 }
 
-async function runOf({ redis }: Runtime, input: Infer<typeof chatStream>): Promise<string | undefined> {
+async function runOf({ redis }: Runtime, input: ChatStream): Promise<string | undefined> {
   if (input.chatId.length < MIN_CAPABILITY_LENGTH) return undefined;
   return (await redis.get(chatKey(input, input.chatId))) ?? undefined;
 }

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import sanitize from "sanitize-html";
-import type { FormField, LeadSection, leadFormPath } from "../../schemas/assistant.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { FormField, LeadSection } from "../../schemas/assistant.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { pageUrl } from "../pages/face.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
@@ -65,7 +65,7 @@ export type StoredForm = Pick<LeadSection, "fields" | "submitLabel"> & { languag
 export type LeadForm = StoredForm & { pageUrl: string };
 
 /** The page and the section of a form. */
-type FormPlace = Infer<typeof leadFormPath>;
+type FormPlace = Input<"handle" | "pageSlug" | "sectionId">;
 
 /** Stores the form of a lead section for 24 h, so that its frame has an address. */
 export async function storeLeadForm(

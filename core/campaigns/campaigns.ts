@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import type { campaign, campaignListing, newCampaign } from "../../schemas/leads.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { campaign, newCampaign } from "../../schemas/leads.ts";
+import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -21,7 +21,10 @@ const campaignRecords = new Records<StoredCampaign>("campaign_not_found", [
 type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
 
 /** Creates a campaign, live by default; `campaign_already_exists`. */
-export async function createCampaign(store: Store, input: Infer<typeof newCampaign>): Promise<{ campaign: Campaign }> {
+export async function createCampaign(
+  store: Store,
+  input: Input<"handle", typeof newCampaign>,
+): Promise<{ campaign: Campaign }> {
   const { handle, name, live = true, verifyLeads = false, campaignId = store.id("cmp_") } = input;
   if (!/^cmp_[A-Za-z0-9_.-]{1,124}$/.test(campaignId)) throw invalid("/campaignId", "must start with cmp_");
   const at = store.now();
@@ -35,7 +38,7 @@ export async function createCampaign(store: Store, input: Infer<typeof newCampai
 /** The handle's campaigns, newest first. */
 export async function listCampaigns(
   runtime: Pick<Runtime, "env" | "redis">,
-  input: Infer<typeof campaignListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ campaigns: Campaign[]; nextCursor: string | null }> {
   const { records, nextCursor } = await campaignRecords.list(runtime, input);
   return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };

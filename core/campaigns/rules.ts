@@ -5,13 +5,11 @@ import {
   type newRule,
   type Rule,
   type ruleChange,
-  type ruleListing,
-  type rulePath,
   type rulePreview,
   snapshotNames,
 } from "../../schemas/campaigns.ts";
 import type { Lead } from "../../schemas/leads.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } from "../email/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -21,6 +19,8 @@ import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { findCampaign } from "./campaigns.ts";
+
+type RuleChange = Input<"handle" | "campaignId" | "ruleId", typeof ruleChange>;
 
 /** A stored rule. */
 export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
@@ -35,7 +35,10 @@ const DELETED_RETENTION_SECONDS = 34_560_000;
 const MAX_RULES = 200;
 
 /** Creates a rule; it applies to later triggers. Errors are checked in this order: body, campaign, sender, template. */
-export async function createRule(runtime: Runtime, input: Infer<typeof newRule>): Promise<{ rule: Rule }> {
+export async function createRule(
+  runtime: Runtime,
+  input: Input<"handle" | "campaignId", typeof newRule>,
+): Promise<{ rule: Rule }> {
   const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
   const delayMinutes = delayOf(trigger, input.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
@@ -61,7 +64,7 @@ export async function createRule(runtime: Runtime, input: Infer<typeof newRule>)
 }
 
 /** Changes the given fields of a rule; `email_rule_not_found` for a deleted one, `version_conflict` with the current version. */
-export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChange>): Promise<{ rule: Rule }> {
+export async function updateRule(runtime: Runtime, input: RuleChange): Promise<{ rule: Rule }> {
   const { handle, campaignId, ruleId, expectedVersion, ...changes } = input;
   // Without a trigger in the request, the delay is checked against the rule's own trigger later.
   if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
@@ -79,7 +82,7 @@ export async function updateRule(runtime: Runtime, input: Infer<typeof ruleChang
 }
 
 /** Deletes a rule: its waiting sends are denied when due. Idempotent. */
-export async function deleteRule(runtime: Runtime, input: Infer<typeof rulePath>): Promise<void> {
+export async function deleteRule(runtime: Runtime, input: Input<"handle" | "campaignId" | "ruleId">): Promise<void> {
   const { redis, now } = runtime;
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
@@ -104,7 +107,7 @@ export function sendKeys(handle: string, ruleId: string): { sends: string; count
 /** A rule; undefined if it is deleted or never existed. */
 export async function findRule(
   runtime: Pick<Runtime, "redis">,
-  { handle, campaignId, ruleId }: Infer<typeof rulePath>,
+  { handle, campaignId, ruleId }: Input<"handle" | "campaignId" | "ruleId">,
 ): Promise<(StoredRule & { version: number }) | undefined> {
   const rule = await rulesOf(campaignId).find(runtime, handle, ruleId);
   return rule?.deletedAt === undefined ? rule : undefined;
@@ -119,7 +122,7 @@ async function requireRule(...path: Parameters<typeof findRule>): Promise<Stored
 /** A campaign's rules, newest first, with their numbers of sent, denied and waiting mails. */
 export async function listRules(
   runtime: Runtime,
-  input: Infer<typeof ruleListing>,
+  input: Input<"handle" | "campaignId", typeof listQuery>,
 ): Promise<{ rules: Rule[]; nextCursor: string | null }> {
   const { handle, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
@@ -136,7 +139,10 @@ export async function listRules(
 }
 
 /** The mail that a rule would send to a lead now; it is not sent. */
-export async function previewRule(runtime: Runtime, input: Infer<typeof rulePreview>): Promise<Rendered> {
+export async function previewRule(
+  runtime: Runtime,
+  input: Input<"handle" | "campaignId" | "ruleId", typeof rulePreview>,
+): Promise<Rendered> {
   const { handle, campaignId, leadId } = input;
   await findCampaign(runtime, handle, campaignId);
   const rule = await requireRule(runtime, input);
@@ -160,7 +166,7 @@ function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
   return delay;
 }
 
-function merged(current: StoredRule, changes: Partial<Infer<typeof ruleChange>>, at: number): StoredRule {
+function merged(current: StoredRule, changes: Partial<RuleChange>, at: number): StoredRule {
   const given = Object.entries(changes).filter(([, value]) => value !== undefined);
   const next: StoredRule = { ...current, ...Object.fromEntries(given) };
   const delayMinutes = delayOf(next.trigger, next.delayMinutes);

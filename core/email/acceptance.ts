@@ -7,7 +7,7 @@ import {
   type newMessage,
   type Purpose,
 } from "../../schemas/email.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -115,7 +115,7 @@ export async function unlessErased<T>(send: () => Promise<T>): Promise<T | "eras
 /** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */
 export async function sendMessage(
   runtime: Runtime,
-  input: Infer<typeof newMessage>,
+  input: Input<"handle", typeof newMessage>,
   caller: Pick<Caller, "idempotencyKey"> = {},
 ): Promise<{ message: Message }> {
   const { idempotencyKey, ...body } = input;

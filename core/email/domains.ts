@@ -1,6 +1,6 @@
-import type { AccountDomain, domainListing, domainPath, identityAnswer, newDomain } from "../../schemas/email.ts";
+import type { AccountDomain, identityAnswer, newDomain } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from "../account/face.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
@@ -50,7 +50,7 @@ export async function addDomain(
 /** The domains of the caller's accounts, by name. */
 export async function listDomains(
   runtime: Runtime,
-  input: Infer<typeof domainListing>,
+  input: Infer<typeof listQuery>,
   caller: Caller,
 ): Promise<{ domains: AccountDomain[]; nextCursor: string | null }> {
   const places = await handlesOf(runtime.redis, caller.userId as string);
@@ -85,7 +85,7 @@ async function claimsNamed({ redis }: Runtime, names: string[]): Promise<DomainC
 /** The email identity of a domain of the caller's account with the senders that use it; `account_domain_not_found`. */
 export async function readEmailIdentity(
   runtime: Runtime,
-  input: Infer<typeof domainPath>,
+  input: Input<"domain">,
   caller: Caller,
 ): Promise<Infer<typeof identityAnswer>> {
   const claim = await claimOf(runtime, caller, input.domain);
@@ -96,7 +96,7 @@ export async function readEmailIdentity(
 /** Starts a check of the domain's records; returns the identity before it. */
 export async function reconcileEmailIdentity(
   runtime: Runtime,
-  input: Infer<typeof domainPath>,
+  input: Input<"domain">,
   caller: Caller,
 ): Promise<Infer<typeof identityAnswer>> {
   const claim = await claimOf(runtime, caller, input.domain);

@@ -8,7 +8,7 @@ import {
   type Suppression,
   type SuppressionSource,
 } from "../../schemas/email.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
@@ -125,7 +125,7 @@ export async function timelineOf(redis: Redis, handle: string, messageId: string
   );
 }
 
-type Filters = Infer<typeof eventListing>;
+type Filters = Input<"handle", typeof eventListing>;
 
 /** Events of a handle, newest first; one of the four filters is required (`event_filter_required`). */
 export async function listMessageEvents(

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import type { handleListing, Message, MessageEvent, MessageStatus, messagePath, Purpose } from "../../schemas/email.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Message, MessageEvent, MessageStatus, Purpose } from "../../schemas/email.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -26,7 +26,7 @@ export interface StoredMessage {
 /** The handle's messages, newest first. */
 export async function listMessages(
   runtime: Runtime,
-  input: Infer<typeof handleListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ messages: Message[]; nextCursor: string | null }> {
   const { ids, nextCursor } = await listIds(runtime, keys.messages(input.handle), input);
   return { messages: await findMessages(runtime.redis, input.handle, ids), nextCursor };
@@ -35,7 +35,7 @@ export async function listMessages(
 /** One message and its events; `message_not_found`. */
 export async function readMessage(
   { redis }: Runtime,
-  input: Infer<typeof messagePath>,
+  input: Input<"handle" | "messageId">,
 ): Promise<{ message: Message; timeline: MessageEvent[] }> {
   const { handle, messageId } = input;
   const [message, timeline] = await Promise.all([
@@ -47,7 +47,10 @@ export async function readMessage(
 }
 
 /** Cancels the unsent deliveries; `message_not_cancellable` if there is none. */
-export async function cancelMessage(runtime: Runtime, input: Infer<typeof messagePath>): Promise<{ message: Message }> {
+export async function cancelMessage(
+  runtime: Runtime,
+  input: Input<"handle" | "messageId">,
+): Promise<{ message: Message }> {
   const { message } = await readMessage(runtime, input);
   if ((await cancelDeliveries(runtime, message)) === 0) throw new Fail("message_not_cancellable");
   return { message: (await readMessage(runtime, input)).message };

@@ -1,13 +1,6 @@
-import type {
-  handleListing,
-  IdentityStatus,
-  Purpose,
-  Sender,
-  StoredSender,
-  senderChange,
-} from "../../schemas/email.ts";
+import type { IdentityStatus, Purpose, Sender, StoredSender, senderChange } from "../../schemas/email.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
 import { sameDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -27,7 +20,10 @@ export const senderRecords = new Records<StoredSender>("sender_profile_not_found
  * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After
  * an error nothing is stored.
  */
-export async function putSender(runtime: Runtime, input: Infer<typeof senderChange>): Promise<{ sender: Sender }> {
+export async function putSender(
+  runtime: Runtime,
+  input: Input<"handle" | "senderId", typeof senderChange>,
+): Promise<{ sender: Sender }> {
   const { handle, senderId } = input;
   const account = await accountOf(runtime, handle);
   const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
@@ -42,7 +38,7 @@ export async function putSender(runtime: Runtime, input: Infer<typeof senderChan
 /** The handle's senders, newest first. */
 export async function listSenders(
   runtime: Runtime,
-  input: Infer<typeof handleListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ senders: Sender[]; nextCursor: string | null }> {
   const { records, nextCursor } = await senderRecords.list(runtime, input);
   const at = { handle: input.handle, account: await accountOf(runtime, input.handle) };
@@ -108,7 +104,7 @@ async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Pro
 }
 
 /** A new sender; fields without a default must be in the request. */
-function blank(input: Infer<typeof senderChange>): StoredSender {
+function blank(input: Input<"handle" | "senderId", typeof senderChange>): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
   if (localPart === undefined)
     throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is required" }] });
@@ -118,7 +114,11 @@ function blank(input: Infer<typeof senderChange>): StoredSender {
   return { senderId, domain, localPart, purposes, ...more };
 }
 
-function changed(runtime: Runtime, input: Infer<typeof senderChange>, current: StoredSender): StoredSender {
+function changed(
+  runtime: Runtime,
+  input: Input<"handle" | "senderId", typeof senderChange>,
+  current: StoredSender,
+): StoredSender {
   const { domain = current.domain, localPart = current.localPart, displayName = current.displayName } = input;
   const { replyTo = current.replyTo, purposes = current.purposes, enabled = current.enabled } = input;
   const updatedAt = new Date(runtime.now()).toISOString();

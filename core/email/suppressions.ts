@@ -1,12 +1,6 @@
 import { Buffer } from "node:buffer";
-import type {
-  handleListing,
-  newSuppression,
-  Suppression,
-  SuppressionSource,
-  suppressionPath,
-} from "../../schemas/email.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { newSuppression, Suppression, SuppressionSource } from "../../schemas/email.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -36,7 +30,7 @@ export function suppressionKeys(handle: string): { suppressed: string; suppressi
 /** Suppresses an address on the owner's request; an existing suppression stays, unless its recipient may undo it. */
 export async function addSuppression(
   runtime: Runtime,
-  input: Infer<typeof newSuppression>,
+  input: Input<"handle", typeof newSuppression>,
 ): Promise<{ suppression: Suppression }> {
   const { handle, email, reason } = input;
   const at = runtime.now();
@@ -52,7 +46,7 @@ export async function addSuppression(
 /** The handle's suppressions, newest first. */
 export async function listSuppressions(
   runtime: Runtime,
-  input: Infer<typeof handleListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ suppressions: Suppression[]; nextCursor: string | null }> {
   const { ids, nextCursor } = await listIds(runtime, keys.suppressions(input.handle), input);
   const found = ids.length === 0 ? [] : await runtime.redis.hmget(keys.suppressed(input.handle), ...ids);
@@ -75,7 +69,7 @@ export async function eraseSuppression(
 /** Removes a suppression; idempotent. */
 export async function removeSuppression(
   { redis }: Runtime,
-  { handle, email }: Infer<typeof suppressionPath>,
+  { handle, email }: Input<"handle" | "email">,
 ): Promise<void> {
   const digest = addressDigest(email);
   await transact(redis, (transaction) => {

@@ -2,18 +2,15 @@ import { convert } from "html-to-text";
 import { LRUCache } from "lru-cache";
 import { parse, serialize } from "parse5";
 import type {
-  handleListing,
   newTemplate,
   Purpose,
   Template,
   TemplateContent,
   templateChange,
-  templatePath,
   templatePreview,
-  templateVersionPath,
 } from "../../schemas/email.ts";
 import { wordsOf } from "../../schemas/languages.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
@@ -53,7 +50,7 @@ export interface Rendered {
 /** Creates a template; `template_invalid`, `email_template_already_exists`. */
 export async function createTemplate(
   runtime: Runtime,
-  input: Infer<typeof newTemplate>,
+  input: Input<"handle", typeof newTemplate>,
 ): Promise<{ template: Template }> {
   const { handle, templateId, name } = input;
   const content = contentOf(input, { subject: "", html: null, text: null });
@@ -73,7 +70,7 @@ export async function createTemplate(
  */
 export async function updateTemplate(
   runtime: Runtime,
-  input: Infer<typeof templateChange>,
+  input: Input<"handle" | "templateId", typeof templateChange>,
 ): Promise<{ template: Template }> {
   const { handle, templateId, expectedVersion } = input;
   const change = (current: StoredTemplate): StoredTemplate => {
@@ -92,7 +89,7 @@ export async function updateTemplate(
 /** One template in its active version. */
 export async function readTemplate(
   runtime: Pick<Runtime, "redis">,
-  { handle, templateId }: Infer<typeof templatePath>,
+  { handle, templateId }: Input<"handle" | "templateId">,
 ): Promise<{ template: Template }> {
   return { template: toTemplate(handle, await templateRecords.read(runtime, handle, templateId)) };
 }
@@ -100,7 +97,7 @@ export async function readTemplate(
 /** One template with the content of an earlier version. */
 export async function readTemplateVersion(
   runtime: Runtime,
-  input: Infer<typeof templateVersionPath>,
+  input: Input<"handle" | "templateId" | "version">,
 ): Promise<{ template: Template }> {
   const { template } = await readTemplate(runtime, input);
   const version = Number(input.version);
@@ -114,7 +111,7 @@ export async function readTemplateVersion(
 /** The handle's templates, newest first. */
 export async function listTemplates(
   runtime: Runtime,
-  input: Infer<typeof handleListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ templates: Template[]; nextCursor: string | null }> {
   const { records, nextCursor } = await templateRecords.list(runtime, input);
   return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
@@ -123,7 +120,7 @@ export async function listTemplates(
 /** The rendered mail for a client's variables, or for those of a rule, with a sample unsubscribe address; `template_variables_missing`. */
 export async function previewTemplate(
   runtime: Runtime,
-  input: Infer<typeof templatePreview> & { purpose?: Purpose },
+  input: Input<"handle" | "templateId", typeof templatePreview> & { purpose?: Purpose },
 ): Promise<Rendered> {
   const { template } = await readTemplate(runtime, input);
   const parsed = parseTemplate(template, input.purpose);

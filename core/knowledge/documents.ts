@@ -1,14 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
-import {
-  type Document,
-  type documentChange,
-  type documentListing,
-  type documentPath,
-  MAX_DOCUMENT_BYTES,
-  type newDocument,
-} from "../../schemas/knowledge.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import { type Document, type documentChange, MAX_DOCUMENT_BYTES, type newDocument } from "../../schemas/knowledge.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } from "../engines/search/search.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { maxNesting } from "../platform/html.ts";
@@ -28,7 +21,7 @@ const MAX_EMBEDDED_LENGTH = 6000;
 /** Accepts a document. It can be found by words when this returns; the job adds vectors. */
 export async function createDocument(
   runtime: Runtime,
-  { handle, ...fields }: Infer<typeof newDocument>,
+  { handle, ...fields }: Input<"handle", typeof newDocument>,
 ): Promise<{ document: Document }> {
   const made = { documentId: runtime.id("doc_"), createdAt: new Date(runtime.now()).toISOString() };
   const accepted = await accept(runtime, handle, { ...(fields as Partial<StoredDocument>), ...made }, "");
@@ -38,7 +31,7 @@ export async function createDocument(
 /** Changes the given fields of a document and indexes it again; `document_not_found`, `service_unavailable`. */
 export async function updateDocument(
   runtime: Runtime,
-  { handle, documentId, ...changes }: Infer<typeof documentChange>,
+  { handle, documentId, ...changes }: Input<"handle" | "documentId", typeof documentChange>,
 ): Promise<{ document: Document }> {
   return retryOnConflict(runtime.redis, documentKey(handle, documentId), async () => {
     const current = await find(runtime, handle, documentId);
@@ -49,7 +42,7 @@ export async function updateDocument(
 /** One document with its content; `document_not_found`. */
 export async function readDocument(
   runtime: Runtime,
-  input: Infer<typeof documentPath>,
+  input: Input<"handle" | "documentId">,
 ): Promise<{ document: Document & { content: string } }> {
   const [document] = await readDocuments(runtime, input.handle, [input.documentId]);
   if (document === undefined) throw new Fail("document_not_found");
@@ -59,7 +52,7 @@ export async function readDocument(
 /** The handle's documents, newest first, without content. */
 export async function listDocuments(
   runtime: Runtime,
-  input: Infer<typeof documentListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ documents: Document[]; nextCursor: string | null }> {
   const { ids, nextCursor } = await listIds(runtime, keys.documents(input.handle), input);
   const documents = await readDocuments(runtime, input.handle, ids);
@@ -67,7 +60,7 @@ export async function listDocuments(
 }
 
 /** Removes a document with its chunks; `document_not_found`. */
-export async function deleteDocument({ redis }: Runtime, input: Infer<typeof documentPath>): Promise<void> {
+export async function deleteDocument({ redis }: Runtime, input: Input<"handle" | "documentId">): Promise<void> {
   if (!(await drop(redis, input.handle, input.documentId))) throw new Fail("document_not_found");
 }
 

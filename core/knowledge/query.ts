@@ -1,5 +1,5 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { normalizeTags, snippets } from "../engines/search/search.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
 
@@ -9,7 +9,10 @@ const MAX_RESULTS = 50;
 const EMBED_TIMEOUT_MS = 3000;
 
 /** The best documents for a query, each with its best passage; a failing embedder degrades to words. */
-export async function queryKnowledge(runtime: Runtime, input: Infer<typeof knowledgeQuery>): Promise<QueryAnswer> {
+export async function queryKnowledge(
+  runtime: Runtime,
+  input: Input<"handle", typeof knowledgeQuery>,
+): Promise<QueryAnswer> {
   const limit = Math.min(input.limit, MAX_RESULTS);
   const found = await searchKnowledge(runtime, {
     handle: input.handle,

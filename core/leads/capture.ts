@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { hasWords } from "../../schemas/languages.ts";
 import type { newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
@@ -52,7 +52,10 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
  * Stores a lead with its trigger and jobs in one step. The same email, page and campaign within 24 h updates the lead and is a new
  * trigger. A filled honeypot gets the same response and is not stored.
  */
-export async function captureLead(runtime: Runtime, input: Infer<typeof newLead>): Promise<{ lead: LeadAcceptance }> {
+export async function captureLead(
+  runtime: Runtime,
+  input: Input<"handle", typeof newLead>,
+): Promise<{ lead: LeadAcceptance }> {
   const content = readLeadInput(input);
   if (content === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
   const { redis } = runtime;

@@ -1,5 +1,5 @@
 import type { Conversion, newConversion } from "../../schemas/campaigns.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { findCampaign } from "../campaigns/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -13,7 +13,7 @@ import { eventJob } from "../webhooks/face.ts";
  */
 export async function recordConversion(
   runtime: Runtime,
-  input: Infer<typeof newConversion>,
+  input: Input<"handle", typeof newConversion>,
 ): Promise<{ conversion: Conversion }> {
   const { handle, leadId, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);

@@ -1,5 +1,5 @@
-import type { Lead, leadExport, leadListing, leadPath } from "../../schemas/leads.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Lead, leadExport, leadListing } from "../../schemas/leads.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { addressDigest } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -18,7 +18,7 @@ const MAX_SCANNED = 5000;
 const BATCH = 200;
 
 /** One lead; `lead_not_found`. */
-export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>): Promise<{ lead: Lead }> {
+export async function readLead({ redis }: Runtime, input: Input<"handle" | "leadId">): Promise<{ lead: Lead }> {
   const stored = await requireRecord<StoredLead>(redis, keys.lead(input.handle, input.leadId), "lead_not_found");
   return { lead: presentLead(stored) };
 }
@@ -29,7 +29,7 @@ export async function readLead({ redis }: Runtime, input: Infer<typeof leadPath>
  */
 export async function listLeads(
   runtime: Runtime,
-  input: Infer<typeof leadListing>,
+  input: Input<"handle", typeof leadListing>,
 ): Promise<{ leads: Lead[]; nextCursor: string | null }> {
   const list = keys.leads(input.handle);
   const { limit, after } = pageOf(runtime.env, input, list);
@@ -46,12 +46,15 @@ export async function listLeads(
 }
 
 /** All matching leads in the order of the list, in batches, so that the memory is bounded. */
-export async function* exportLeads(runtime: Runtime, input: Infer<typeof leadExport>): AsyncGenerator<Lead[]> {
+export async function* exportLeads(
+  runtime: Runtime,
+  input: Input<"handle", typeof leadExport>,
+): AsyncGenerator<Lead[]> {
   for await (const batch of scan(runtime, input)) yield batch.flatMap(({ lead }) => lead ?? []);
 }
 
 /** Erases the person of a lead: all leads of the same address on the handle, and all copies of their data. */
-export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>): Promise<void> {
+export async function eraseLead(runtime: Runtime, input: Input<"handle" | "leadId">): Promise<void> {
   const { lead } = await readLead(runtime, input);
   const { redis, queues } = runtime;
   const person = personKey(input.handle, lead.email);
@@ -82,7 +85,7 @@ export async function eraseLead(runtime: Runtime, input: Infer<typeof leadPath>)
   });
 }
 
-type Filter = Omit<Infer<typeof leadListing>, "limit">;
+type Filter = Omit<Input<"handle", typeof leadListing>, "limit">;
 
 /** A position of the list, `score leadId`, with its lead if that matches. */
 interface Scanned {

@@ -1,7 +1,7 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { leadCode } from "../../schemas/leads.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender, unlessErased } from "../email/face.ts";
 import { layOut } from "../engines/mail/mail.ts";
@@ -70,7 +70,7 @@ export async function sendLeadCode(
  */
 export async function verifyLead(
   runtime: Runtime,
-  input: Infer<typeof leadCode>,
+  input: Input<"handle" | "leadId", typeof leadCode>,
 ): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
   const { handle, leadId } = input;
   const result = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), async () => {
@@ -84,7 +84,7 @@ export async function verifyLead(
 
 async function tryCode(
   runtime: Runtime,
-  { handle, leadId, code }: Infer<typeof leadCode>,
+  { handle, leadId, code }: Input<"handle" | "leadId", typeof leadCode>,
   lead: StoredLead & { version: number },
 ): Promise<string> {
   const { env, redis, queues } = runtime;

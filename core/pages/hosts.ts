@@ -1,5 +1,5 @@
-import type { pagePath, publishedPages } from "../../schemas/pages.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { publishedPages } from "../../schemas/pages.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -21,7 +21,7 @@ export async function handleOfHost(runtime: Runtime, name: string): Promise<stri
 /** The address of a page on the visitor's host, if that serves the handle; else the page's own address. */
 export async function visitedUrl(
   runtime: Runtime,
-  { handle, pageSlug }: Infer<typeof pagePath>,
+  { handle, pageSlug }: Input<"handle" | "pageSlug">,
   host: string,
 ): Promise<URL> {
   const isServedThere = (await handleOfHost(runtime, host)) === handle;
@@ -34,7 +34,7 @@ export async function visitedUrl(
 /** The published pages of an active handle, newest first, with their addresses on the requested host; `not_found` otherwise. */
 export async function listPublished(
   runtime: Runtime,
-  { handle, host = "" }: Infer<typeof publishedPages>,
+  { handle, host = "" }: Input<"handle", typeof publishedPages>,
 ): Promise<{ root: string; addresses: string[] }> {
   const { redis } = runtime;
   if ((await redis.hget(keys.handle(handle), "status")) !== "ACTIVE") throw new Fail("not_found");

@@ -1,5 +1,5 @@
-import type { newPage, Page, pageChange, pageListing, pagePath, StoredPage } from "../../schemas/pages.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { newPage, Page, pageChange, StoredPage } from "../../schemas/pages.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { pagesCounter, pagesCounterOf } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
@@ -22,7 +22,7 @@ const pageRecords = new Records<StoredPage>("page_not_found", [keys.page, keys.p
 });
 
 /** Creates a page; `page_already_exists`, `invalid_page_content`. */
-export async function createPage(runtime: Runtime, input: Infer<typeof newPage>): Promise<{ page: Page }> {
+export async function createPage(runtime: Runtime, input: Input<"handle", typeof newPage>): Promise<{ page: Page }> {
   checkFragments(input);
   const { handle, ...fields } = input;
   const at = runtime.now();
@@ -33,7 +33,10 @@ export async function createPage(runtime: Runtime, input: Infer<typeof newPage>)
 }
 
 /** Changes the given fields of a page; `status` publishes or unpublishes it. `page_not_found`, `version_conflict`. */
-export async function updatePage(runtime: Runtime, input: Infer<typeof pageChange>): Promise<{ page: Page }> {
+export async function updatePage(
+  runtime: Runtime,
+  input: Input<"handle" | "pageSlug", typeof pageChange>,
+): Promise<{ page: Page }> {
   const { handle, pageSlug, expectedVersion, ...changes } = input;
   checkFragments(changes);
   const change = (current: StoredPage) =>
@@ -44,13 +47,13 @@ export async function updatePage(runtime: Runtime, input: Infer<typeof pageChang
 }
 
 /** Publishes a page; idempotent. */
-export async function publishPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
+export async function publishPage(runtime: Runtime, input: Input<"handle" | "pageSlug">): Promise<{ page: Page }> {
   const { page } = await readPage(runtime, input);
   return page.status === "PUBLISHED" ? { page } : updatePage(runtime, { ...input, status: "PUBLISHED" });
 }
 
 /** One page, including drafts. */
-export function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<{ page: Page }> {
+export function readPage(runtime: Runtime, input: Input<"handle" | "pageSlug">): Promise<{ page: Page }> {
   const { handle, pageSlug } = input;
   const make = async () =>
     cacheJson({ page: toPage(runtime, handle, await pageRecords.read(runtime, handle, pageSlug)) });
@@ -60,14 +63,14 @@ export function readPage(runtime: Runtime, input: Infer<typeof pagePath>): Promi
 /** The handle's pages, newest first. */
 export async function listPages(
   runtime: Runtime,
-  input: Infer<typeof pageListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ pages: Page[]; nextCursor: string | null }> {
   const { records, nextCursor } = await pageRecords.list(runtime, input);
   return { pages: records.map((stored) => toPage(runtime, input.handle, stored)), nextCursor };
 }
 
 /** Removes a page; `page_not_found`. */
-export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>): Promise<void> {
+export async function deletePage(runtime: Runtime, input: Input<"handle" | "pageSlug">): Promise<void> {
   if (!(await pageRecords.remove(runtime, input.handle, input.pageSlug))) throw new Fail("page_not_found");
 }
 
@@ -78,7 +81,7 @@ export async function deletePage(runtime: Runtime, input: Infer<typeof pagePath>
 export async function cachedPage<T extends { page: StoredPage }>(
   { redis }: Runtime,
   reader: "owner" | "visitor",
-  { handle, pageSlug, make }: Infer<typeof pagePath> & { make: () => Promise<T> },
+  { handle, pageSlug, make }: Input<"handle" | "pageSlug"> & { make: () => Promise<T> },
 ): Promise<T> {
   const state = await pagesCounterOf(redis, handle);
   const { value } = await cacheOf(redis).get(`${reader} ${handle}/${pageSlug}`, state, async () => {

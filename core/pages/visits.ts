@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import type { pagePath, pageVisit, StoredPage } from "../../schemas/pages.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { pageVisit, StoredPage } from "../../schemas/pages.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
@@ -10,6 +10,9 @@ import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { cachedPage, pageUrl } from "./pages.ts";
 import { pageLanguage } from "./reading.ts";
+
+type VisitInput = Input<"handle" | "pageSlug", typeof pageVisit>;
+type PagePath = Input<"handle" | "pageSlug">;
 
 /** A published page as one visitor may see it. */
 export interface PageVisit {
@@ -50,7 +53,7 @@ const CODE_TTL_SECONDS = 900;
  * The page for a visitor; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code, since the response to a
  * HEAD shows no page.
  */
-export async function visitPage(runtime: Runtime, input: Infer<typeof pageVisit>): Promise<PageVisit> {
+export async function visitPage(runtime: Runtime, input: VisitInput): Promise<PageVisit> {
   const { handle, pageSlug, method } = input;
   const shown = await shownPage(runtime, input);
   const redeemed = method === "HEAD" ? undefined : await redeem(runtime, input);
@@ -68,7 +71,7 @@ async function canBeBought({ payments }: Runtime, handle: string, { price }: Sto
 /** `{accessMode, hasAccess}` of a published page for this browser. */
 export async function checkPageAccess(
   runtime: Runtime,
-  input: Infer<typeof pageVisit>,
+  input: VisitInput,
 ): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {
   const { page } = await shownPage(runtime, input);
   return { accessMode: page.accessMode, hasAccess: await mayRead(runtime, page, input) };
@@ -77,7 +80,7 @@ export async function checkPageAccess(
 /** A published page with its language and whether it has the assistant. */
 async function shownPage(
   runtime: Runtime,
-  path: Infer<typeof pagePath>,
+  path: PagePath,
 ): Promise<Pick<PageVisit, "page" | "language" | "assistant">> {
   const { handle, pageSlug } = path;
   const make = async () => {
@@ -94,7 +97,7 @@ async function shownPage(
 /** Title and language of a page as its visitors see it; undefined where they see none. */
 export async function publicPageOf(
   runtime: Runtime,
-  path: Infer<typeof pagePath>,
+  path: PagePath,
 ): Promise<{ title: string; language: string } | undefined> {
   try {
     const { page, language } = await shownPage(runtime, path);
@@ -106,10 +109,7 @@ export async function publicPageOf(
 }
 
 /** The published page of an active handle; `page_not_found` otherwise. */
-export async function publishedPage(
-  { redis }: Runtime,
-  input: Infer<typeof pagePath>,
-): Promise<StoredPage & { version: number }> {
+export async function publishedPage({ redis }: Runtime, input: PagePath): Promise<StoredPage & { version: number }> {
   const [page, status] = await Promise.all([
     readRecord<StoredPage>(redis, keys.page(input.handle, input.pageSlug)),
     redis.hget(keys.handle(input.handle), "status"),
@@ -121,7 +121,7 @@ export async function publishedPage(
 /** A single-use code that opens a paid page in the browser that brings it: after a checkout, or by the link in a mail. */
 export async function accessCode(
   { redis, id }: Runtime,
-  { handle, pageSlug }: Infer<typeof pagePath>,
+  { handle, pageSlug }: PagePath,
   { payment, isReceipt }: AccessGrant,
 ): Promise<string> {
   const code = id("pac_");
@@ -133,7 +133,7 @@ export async function accessCode(
 /** Exchanges an access code for the cookie of its page. */
 async function redeem(
   { env, redis }: Runtime,
-  input: Infer<typeof pageVisit>,
+  input: VisitInput,
 ): Promise<{ cookie: string; isReceipt: boolean } | undefined> {
   if (input.access === undefined) return undefined;
   const key = keys.pageAccess(input.access);
@@ -147,12 +147,12 @@ async function redeem(
   return { cookie: writeCookie(cookieName(input), value, options), isReceipt: receipt !== undefined };
 }
 
-async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Infer<typeof pageVisit>): Promise<boolean> {
+async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: VisitInput): Promise<boolean> {
   return accessMode === "PUBLIC" || (await hasPaid(runtime, input));
 }
 
 /** True if the cookie of a browser proves a payment, until the provider says that it went back. Cookies of the first kind name no payment. */
-async function hasPaid({ env, redis }: Runtime, input: Infer<typeof pageVisit>): Promise<boolean> {
+async function hasPaid({ env, redis }: Runtime, input: VisitInput): Promise<boolean> {
   const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
   const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
   const isCurrent = Number(until) > Date.now() / 1000;
@@ -162,7 +162,7 @@ async function hasPaid({ env, redis }: Runtime, input: Infer<typeof pageVisit>):
   return (await redis.exists(keys.pageRefund(input.handle, payment))) === 0;
 }
 
-function accessText({ handle, pageSlug }: Infer<typeof pagePath>, until: string, token: string): string {
+function accessText({ handle, pageSlug }: PagePath, until: string, token: string): string {
   return [handle, pageSlug, until, token].filter(Boolean).join(" ");
 }
 

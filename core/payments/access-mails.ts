@@ -1,7 +1,7 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { accessLink, accessMail } from "../../schemas/payments.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
 import { layOut, type MailLayout } from "../engines/mail/mail.ts";
@@ -33,7 +33,10 @@ export async function admitAsker(runtime: Runtime, _path: unknown, { network = "
  * Requests the link of a paid page by the buyer's address. Response and timing are the same whether that address has paid: a job looks it
  * up. `invalid_request`, `page_not_found`.
  */
-export async function askForAccess(runtime: Runtime, input: Infer<typeof accessMail>): Promise<{ email: string }> {
+export async function askForAccess(
+  runtime: Runtime,
+  input: Input<"handle" | "pageSlug", typeof accessMail>,
+): Promise<{ email: string }> {
   const { handle, pageSlug } = input;
   const email = (input.email ?? "").trim();
   if (!isAddress(email)) throw invalid("/email", "must be an email address");
@@ -48,7 +51,10 @@ export async function askForAccess(runtime: Runtime, input: Infer<typeof accessM
  * Follows a buyer's link: redirects to the page on the visitor's host, with an access code. Without a code if the link is invalid or its
  * payment was refunded. `page_not_found`, `rate_limited`.
  */
-export async function openByLink(runtime: Runtime, input: Infer<typeof accessLink>): Promise<{ location: string }> {
+export async function openByLink(
+  runtime: Runtime,
+  input: Input<"handle" | "pageSlug" | "token", typeof accessLink>,
+): Promise<{ location: string }> {
   await publishedPage(runtime, input);
   const page = await visitedUrl(runtime, input, input.host ?? "");
   const purchase = await purchaseOfLink(runtime, input);
@@ -58,7 +64,7 @@ export async function openByLink(runtime: Runtime, input: Infer<typeof accessLin
 
 async function purchaseOfLink(
   runtime: Runtime,
-  { handle, pageSlug, token }: Infer<typeof accessLink>,
+  { handle, pageSlug, token }: Input<"handle" | "pageSlug" | "token", typeof accessLink>,
 ): Promise<KnownPurchase | undefined> {
   const [sessionId = "", mac = ""] = token.split(".");
   if (!isSigned(runtime.env, linkPurpose, `${handle} ${pageSlug} ${sessionId}`, mac)) return undefined;

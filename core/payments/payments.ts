@@ -3,7 +3,7 @@ import { buffer } from "node:stream/consumers";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import {
   type CheckoutSession,
   isRefunded,
@@ -47,7 +47,7 @@ export async function admitPayer(runtime: Runtime, _path: unknown, { network = "
 /** Opens a checkout for a paid page and returns its address. `page_not_found`, `payment_provider_not_connected`. */
 export async function startPageCheckout(
   runtime: Runtime,
-  input: Infer<typeof pageCheckout>,
+  input: Input<"handle" | "pageSlug", typeof pageCheckout>,
 ): Promise<{ nextAction: { type: "redirect_to_checkout"; url: string } }> {
   const { handle, pageSlug, host = "" } = input;
   const page = await publishedPage(runtime, input);
@@ -80,7 +80,7 @@ function priceOf({ accessMode, price }: StoredPage): NonNullable<StoredPage["pri
  */
 export async function returnToPage(
   runtime: Runtime,
-  input: Infer<typeof pageCheckoutReturn>,
+  input: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
 ): Promise<{ location: string }> {
   const { session, host = "" } = input;
   await publishedPage(runtime, input);
@@ -98,7 +98,7 @@ export async function returnToPage(
 /** The session of the handle's account by which this page was paid; undefined for any other session. */
 async function paidSession(
   runtime: Runtime,
-  { handle, pageSlug }: Infer<typeof pageCheckoutReturn>,
+  { handle, pageSlug }: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
   id: string,
 ): Promise<CheckoutSession | undefined> {
   const account = await accountOf(runtime, handle);

@@ -1,6 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import type { ListedPurchase, purchaseListing, purchasePath, StoredPurchase } from "../../schemas/payments.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { ListedPurchase, StoredPurchase } from "../../schemas/payments.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -103,7 +103,7 @@ export async function purchaseOfBuyer(
 /** The purchases of a page, the newest first. */
 export async function listPurchases(
   runtime: Runtime,
-  input: Infer<typeof purchaseListing>,
+  input: Input<"handle" | "pageSlug", typeof listQuery>,
 ): Promise<{ purchases: ListedPurchase[]; nextCursor: string | null }> {
   const { ids, nextCursor } = await listIds(runtime, keys.pagePurchases(input.handle, input.pageSlug), input);
   const known = await readPurchases(runtime, input.handle, ids);
@@ -126,7 +126,7 @@ async function readPurchases(runtime: Runtime, handle: string, sessions: string[
 }
 
 /** Starts the erasure of a purchase's buyer; `not_found`. */
-export async function eraseBuyer(runtime: Runtime, input: Infer<typeof purchasePath>): Promise<void> {
+export async function eraseBuyer(runtime: Runtime, input: Input<"handle" | "pageSlug" | "sessionId">): Promise<void> {
   const { handle, pageSlug, sessionId } = input;
   const purchase = await findPurchase(runtime, handle, sessionId);
   if (purchase?.pageSlug !== pageSlug) throw new Fail("not_found");

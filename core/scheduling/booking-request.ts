@@ -1,5 +1,5 @@
 import { type bookingMove, type newBooking, type StoredBooking, usualRefundMinutes } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -22,11 +22,13 @@ export interface RequestedSlot {
   nonce: string | undefined;
 }
 
+export type NewBooking = Input<"handle" | "eventSlug", typeof newBooking>;
+
 /** A request for a booking, read once. */
 export type BookingRequest = ReturnType<typeof readBookingRequest>;
 
 /** Reads a request for a booking (docs/reference.md, "Bookings"); `booking_required_fields` without a slot. */
-export function readBookingRequest({ id }: Runtime, input: Infer<typeof newBooking>, visitor: Caller) {
+export function readBookingRequest({ id }: Runtime, input: NewBooking, visitor: Caller) {
   const idempotency = idempotencyRecordOf(input, visitor);
   return { ...input, bookingUid: id(""), slot: slotOf(input), guests: guestsOf(input), visitor, idempotency };
 }
@@ -35,12 +37,12 @@ export function readBookingRequest({ id }: Runtime, input: Infer<typeof newBooki
 export type MoveRequest = ReturnType<typeof readMoveRequest>;
 
 /** Reads a request to move a booking; `booking_required_fields` without a slot. */
-export function readMoveRequest(input: Infer<typeof bookingMove>, visitor: Caller) {
+export function readMoveRequest(input: Input<"handle" | "eventSlug", typeof bookingMove>, visitor: Caller) {
   return { ...input, slot: slotOf(input), visitor };
 }
 
 /** `slot`, or start and end at the top. */
-function slotOf(input: Pick<Infer<typeof newBooking>, "slot" | "start" | "end">): RequestedSlot {
+function slotOf(input: Pick<NewBooking, "slot" | "start" | "end">): RequestedSlot {
   const slot = { start: input.slot?.start ?? input.start, end: input.slot?.end ?? input.end };
   if (slot.start !== undefined && slot.end !== undefined)
     return { start: Date.parse(slot.start), end: Date.parse(slot.end), nonce: input.slot?.bookingNonce ?? undefined };
@@ -50,7 +52,7 @@ function slotOf(input: Pick<Infer<typeof newBooking>, "slot" | "start" | "end">)
 }
 
 /** Each guest once, and not the attendee again. */
-function guestsOf(input: Infer<typeof newBooking>): StoredBooking["guests"] {
+function guestsOf(input: NewBooking): StoredBooking["guests"] {
   const list = input.guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
   const seen = new Set([sameAddress(input.attendee.email)]);
   return list.filter(({ email }) => !seen.has(sameAddress(email)) && seen.add(sameAddress(email)));

@@ -2,16 +2,13 @@ import type {
   Booking,
   BookingAnswer,
   bookingListing,
-  bookingPath,
+  cancellation,
   declining,
-  ownerCancellation,
   PublicEvent,
-  publicBookingPath,
-  publicCancellation,
   StoredBooking,
   schedulingVisit,
 } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { chunksOf } from "../platform/chunks.ts";
@@ -40,7 +37,7 @@ import { readPublicEventType } from "./offers.ts";
 /** A booking for the visitor with its uid; `booking_not_found`, also under another event type's slug. */
 export async function readPublicBooking(
   runtime: Runtime,
-  input: Infer<typeof publicBookingPath>,
+  input: Input<"handle" | "eventSlug" | "bookingUid">,
 ): Promise<{ booking: Booking }> {
   return { booking: toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now()) };
 }
@@ -63,7 +60,10 @@ export interface EventPage {
  * An event type for its page, and the booking of the uid, which can be read and cancelled even if the event type is hidden.
  * `event_type_not_found`, `booking_not_found`.
  */
-export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulingVisit>): Promise<EventPage> {
+export async function visitEvent(
+  runtime: Runtime,
+  input: Input<"handle" | "eventSlug", typeof schedulingVisit>,
+): Promise<EventPage> {
   const { handle, eventSlug, booking: bookingUid } = input;
   const booking = bookingUid ? (await readPublicBooking(runtime, { handle, eventSlug, bookingUid })).booking : null;
   const event = await readPublicEventType(runtime, input).then(
@@ -81,7 +81,7 @@ export async function visitEvent(runtime: Runtime, input: Infer<typeof schedulin
 /** A booking as a calendar file, for callers with access. */
 export async function readCalendarFile(
   runtime: Runtime,
-  input: Infer<typeof publicBookingPath>,
+  input: Input<"handle" | "eventSlug" | "bookingUid">,
 ): Promise<CalendarFile> {
   const booking = toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now());
   return visitorFile(runtime, input.handle, booking);
@@ -92,7 +92,7 @@ export async function readCalendarFile(
  */
 export async function cancelPublicBooking(
   runtime: Runtime,
-  input: Infer<typeof publicCancellation>,
+  input: Input<"handle" | "eventSlug" | "bookingUid", typeof cancellation>,
   visitor: Caller,
 ): Promise<BookingAnswer> {
   await findPublicBooking(runtime, input);
@@ -102,7 +102,7 @@ export async function cancelPublicBooking(
 /** The owner cancels, and a payment is refunded; idempotent. `booking_not_found`, `booking_not_cancellable`. */
 export async function cancelBooking(
   runtime: Runtime,
-  input: Infer<typeof ownerCancellation>,
+  input: Input<"handle" | "bookingUid", typeof cancellation>,
 ): Promise<{ booking: Booking }> {
   return { booking: await cancel(runtime, input) };
 }
@@ -115,7 +115,7 @@ interface Seen {
 /** The owner accepts a request; `booking_not_pending` unless it awaits this. */
 export async function confirmBooking(
   runtime: Runtime,
-  input: Infer<typeof bookingPath> & Seen,
+  input: Input<"handle" | "bookingUid"> & Seen,
 ): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (kept) => {
     mustBePending(kept, input, runtime.now());
@@ -128,7 +128,7 @@ export async function confirmBooking(
 /** The owner declines a request: its slot is free again and a payment goes back; `booking_not_pending`. */
 export async function declineBooking(
   runtime: Runtime,
-  input: Infer<typeof declining> & Seen,
+  input: Input<"handle" | "bookingUid", typeof declining> & Seen,
 ): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (kept) => {
     mustBePending(kept, input, runtime.now());
@@ -143,7 +143,10 @@ export async function declineBooking(
 }
 
 /** A booking as its owner sees it; `booking_not_found`. */
-export async function readBooking(runtime: Runtime, input: Infer<typeof bookingPath>): Promise<{ booking: Booking }> {
+export async function readBooking(
+  runtime: Runtime,
+  input: Input<"handle" | "bookingUid">,
+): Promise<{ booking: Booking }> {
   const { handle, bookingUid } = input;
   const kept = await requireRecord<StoredBooking>(runtime.redis, keys.booking(handle, bookingUid), "booking_not_found");
   return { booking: toBooking(handle, kept, runtime.now()) };
@@ -152,7 +155,7 @@ export async function readBooking(runtime: Runtime, input: Infer<typeof bookingP
 /** The handle's bookings by start, latest first or, with `order=asc`, earliest first. */
 export async function listBookings(
   runtime: Runtime,
-  input: Infer<typeof bookingListing>,
+  input: Input<"handle", typeof bookingListing>,
 ): Promise<{ bookings: Booking[]; nextCursor: string | null }> {
   const { handle, status } = input;
   const { uids, nextCursor } = await uidsOf(runtime, input);
@@ -188,7 +191,7 @@ export async function resumeBookings(
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
 async function findPublicBooking(
   runtime: Runtime,
-  { handle, eventSlug, bookingUid }: Infer<typeof publicBookingPath>,
+  { handle, eventSlug, bookingUid }: Input<"handle" | "eventSlug" | "bookingUid">,
 ): Promise<BookingRecord> {
   const [moment, kept] = await Promise.all([
     readCatalogSnapshot(runtime, handle),
@@ -201,7 +204,10 @@ async function findPublicBooking(
   return kept;
 }
 
-function cancel(runtime: Runtime, input: Infer<typeof ownerCancellation> & { visitor?: Visitor }): Promise<Booking> {
+function cancel(
+  runtime: Runtime,
+  input: Input<"handle" | "bookingUid", typeof cancellation> & { visitor?: Visitor },
+): Promise<Booking> {
   const { visitor } = input;
   return changeBooking(runtime, input, (kept) => {
     if (kept.status === "CANCELLED") return undefined;
@@ -231,7 +237,7 @@ function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, 
 /** One page of uids by start and uid; the cursor is the position of the last one. */
 async function uidsOf(
   { env, redis }: Runtime,
-  input: Infer<typeof bookingListing>,
+  input: Input<"handle", typeof bookingListing>,
 ): Promise<{ uids: string[]; nextCursor: string | null }> {
   const everything = keys.bookings(input.handle, ALL_STATUSES);
   const { limit, after } = pageOf(env, input, everything);

@@ -1,6 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import type { Booking, bookingPath, StoredBooking } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Booking, StoredBooking } from "../../schemas/scheduling.ts";
+import type { Input } from "../../schemas/schema.ts";
 import {
   type CalendarEvent,
   ownUid,
@@ -67,7 +67,7 @@ export async function syncBooking(
 /** Writes a booking again at once, on the owner's request. `booking_not_found`. */
 export async function resynchronizeBooking(
   runtime: Runtime,
-  { handle, bookingUid }: Infer<typeof bookingPath>,
+  { handle, bookingUid }: Input<"handle" | "bookingUid">,
 ): Promise<{ booking: Booking }> {
   const found = await readBooking(runtime, { handle, bookingUid });
   await runtime.queues.later(job("scheduling.sync", `sync-${runtime.id("")}`, { handle, bookingUid }));

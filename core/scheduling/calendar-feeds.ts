@@ -1,12 +1,5 @@
-import type {
-  CalendarFeed,
-  calendarFeedPath,
-  newCalendarFeed,
-  publicCalendarFeed,
-  ShownCalendarFeed,
-  StoredBooking,
-} from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { CalendarFeed, ShownCalendarFeed, StoredBooking } from "../../schemas/scheduling.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf } from "../account/face.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
 import { sha256 } from "../platform/digest.ts";
@@ -35,7 +28,7 @@ interface StoredFeed {
 /** Creates the secret address of a handle's calendar feed; an earlier one becomes invalid. */
 export async function createCalendarFeed(
   runtime: Runtime,
-  { handle }: Infer<typeof newCalendarFeed>,
+  { handle }: Input<"handle">,
 ): Promise<{ feed: ShownCalendarFeed }> {
   const secret = runtime.id("");
   const createdAt = timestamp(runtime);
@@ -47,7 +40,7 @@ export async function createCalendarFeed(
 /** The handle's feed without its address; `not_found` if there is none. */
 export async function readCalendarFeed(
   { redis }: Runtime,
-  { handle }: Infer<typeof calendarFeedPath>,
+  { handle }: Input<"handle">,
 ): Promise<{ feed: CalendarFeed }> {
   const feed = await findFeed(redis, handle);
   if (feed === undefined) throw new Fail("not_found", { detail: "The handle has no calendar feed." });
@@ -55,10 +48,7 @@ export async function readCalendarFeed(
 }
 
 /** Revokes the feed: its address is 404 from the next request on. Without a feed nothing changes. */
-export async function deleteCalendarFeed(
-  { redis }: Runtime,
-  { handle }: Infer<typeof calendarFeedPath>,
-): Promise<void> {
+export async function deleteCalendarFeed({ redis }: Runtime, { handle }: Input<"handle">): Promise<void> {
   await redis.del(keys.calendarFeed(handle));
 }
 
@@ -68,7 +58,7 @@ export async function deleteCalendarFeed(
  */
 export async function readFeed(
   runtime: Runtime,
-  { handle, file }: Infer<typeof publicCalendarFeed>,
+  { handle, file }: Input<"handle" | "file">,
 ): Promise<{ text: string; etag: string }> {
   const { redis } = runtime;
   const feed = await findFeed(redis, handle);

@@ -4,12 +4,11 @@ import {
   MAX_CALENDAR_ID_LENGTH,
   type newCaldavCredential,
   type ProviderKey,
-  type providerPath,
   type SelectedCalendars,
   type StoredCredential,
-  type selection,
+  type selectedCalendars,
 } from "../../schemas/integrations.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import {
   CalendarServerError,
   login,
@@ -31,7 +30,7 @@ const MAX_NAME_LENGTH = 200;
 /** Connects a calendar server after a real login; `caldav_login_failed`, `invalid_request` for a refused address. */
 export async function connectCaldav(
   runtime: Runtime,
-  { handle, serverUrl, username, password }: Infer<typeof newCaldavCredential>,
+  { handle, serverUrl, username, password }: Input<"handle", typeof newCaldavCredential>,
 ): Promise<{ credential: Credential }> {
   await atInput("/serverUrl", runtime.outbound.check(serverUrl));
   const open = await atInput("/serverUrl", login(runtime, { serverUrl, username, password }));
@@ -48,7 +47,7 @@ export async function connectCaldav(
  */
 export async function listCalendars(
   runtime: Runtime,
-  { handle, providerKey }: Infer<typeof providerPath>,
+  { handle, providerKey }: Input<"handle" | "providerKey">,
 ): Promise<{ calendars: Calendar[] }> {
   mustHaveCalendars(providerKey);
   const all = (await credentialRecords.all(runtime, handle)).filter((one) => one.providerKey === providerKey);
@@ -77,7 +76,7 @@ export async function listCalendars(
  */
 export async function selectCalendars(
   runtime: Runtime,
-  { handle, ...selected }: Infer<typeof selection>,
+  { handle, ...selected }: Input<"handle", typeof selectedCalendars>,
 ): Promise<{ selectedCalendars: SelectedCalendars }> {
   const { credentialId, busyCalendarIds, destinationCalendarId: destination } = selected;
   const known = await calendarsOf(runtime, handle, await credentialRecords.read(runtime, handle, credentialId));

@@ -3,13 +3,11 @@ import {
   type BookingField,
   type eventType,
   type eventTypeChange,
-  type eventTypePath,
   type newEventType,
   type StoredEventType,
-  type schedulingListing,
   usualRefundMinutes,
 } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -26,7 +24,7 @@ const MAX_EVENT_TYPES = 500;
 /** Creates an event type; `event_type_slug_taken`, `schedule_not_found`. */
 export async function createEventType(
   runtime: Runtime,
-  input: Infer<typeof newEventType>,
+  input: Input<"handle", typeof newEventType>,
 ): Promise<{ eventType: EventType }> {
   const { handle, ...fields } = input;
   await checkEventType(runtime, handle, fields);
@@ -43,7 +41,7 @@ export async function createEventType(
 /** Changes the given fields of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
 export async function updateEventType(
   runtime: Runtime,
-  input: Infer<typeof eventTypeChange>,
+  input: Input<"handle" | "eventTypeId", typeof eventTypeChange>,
 ): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
   const value = await eventTypeRecords.change(runtime, handle, {
@@ -61,7 +59,7 @@ export async function updateEventType(
 /** The handle's event types, newest first. */
 export async function listEventTypes(
   runtime: Runtime,
-  input: Infer<typeof schedulingListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ eventTypes: EventType[]; nextCursor: string | null }> {
   const { handle } = input;
   const { records, nextCursor } = await eventTypeRecords.list(runtime, input);
@@ -71,7 +69,7 @@ export async function listEventTypes(
 /** One event type, including hidden ones; `event_type_not_found`. */
 export async function readEventType(
   runtime: Runtime,
-  { handle, eventTypeId }: Infer<typeof eventTypePath>,
+  { handle, eventTypeId }: Input<"handle" | "eventTypeId">,
 ): Promise<{ eventType: EventType }> {
   return { eventType: await toEventType(runtime, handle, await eventTypeRecords.read(runtime, handle, eventTypeId)) };
 }
@@ -79,7 +77,7 @@ export async function readEventType(
 /** Removes an event type; its bookings stay. `event_type_not_found`. */
 export async function deleteEventType(
   runtime: Runtime,
-  { handle, eventTypeId }: Infer<typeof eventTypePath>,
+  { handle, eventTypeId }: Input<"handle" | "eventTypeId">,
 ): Promise<void> {
   if (!(await eventTypeRecords.remove(runtime, handle, eventTypeId))) throw new Fail("event_type_not_found");
 }
@@ -139,7 +137,7 @@ async function checkEventType(
 
 function changedBy(
   current: Stored,
-  changes: Omit<Infer<typeof eventTypeChange>, "handle" | "eventTypeId">,
+  changes: Omit<Input<"handle" | "eventTypeId", typeof eventTypeChange>, "handle" | "eventTypeId">,
   now: number,
 ): Stored {
   const { buffers, payment, ...fields } = changes;

@@ -1,13 +1,5 @@
-import {
-  type Credential,
-  type credentialPath,
-  type integrationsPath,
-  type oauthCallback,
-  type ProviderKey,
-  providerKeys,
-  type providerPath,
-} from "../../schemas/integrations.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import { type Credential, type oauthCallback, type ProviderKey, providerKeys } from "../../schemas/integrations.ts";
+import type { Input } from "../../schemas/schema.ts";
 import {
   exchangeCode,
   type OAuthSettings,
@@ -31,7 +23,7 @@ const MAX_ACCOUNT_LENGTH = 320;
 /** Providers, whether they can be connected here, and the connected accounts. */
 export async function listIntegrations(
   runtime: Runtime,
-  { handle }: Infer<typeof integrationsPath>,
+  { handle }: Input<"handle">,
 ): Promise<{ providers: { providerKey: ProviderKey; configured: boolean }[]; credentials: Credential[] }> {
   const isConfigured = ({ oauth }: Provider): boolean => oauth === undefined || oauth(runtime.env) !== undefined;
   return {
@@ -43,7 +35,7 @@ export async function listIntegrations(
 /** Starts a provider's authorisation; `integration_not_found`, `provider_not_configured`. */
 export async function startAuthorization(
   runtime: Runtime,
-  { handle, providerKey }: Infer<typeof providerPath>,
+  { handle, providerKey }: Input<"handle" | "providerKey">,
   { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ authorizeUrl: string; state: string }> {
   const { key, settings } = configuredProvider(runtime.env, providerKey);
@@ -53,7 +45,7 @@ export async function startAuthorization(
 /** Completes an authorisation for the user who started it; `invalid_oauth_state`, `oauth_exchange_failed`. */
 export async function finishAuthorization(
   runtime: Runtime,
-  { handle, providerKey, code, state }: Infer<typeof oauthCallback>,
+  { handle, providerKey, code, state }: Input<"handle" | "providerKey", typeof oauthCallback>,
   { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ credential: Credential }> {
   configuredProvider(runtime.env, providerKey);
@@ -92,7 +84,10 @@ export async function authorisedAccount(
 }
 
 /** Disconnects an account, also at the provider if that responds; `integration_not_found`. */
-export async function disconnectAccount(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<void> {
+export async function disconnectAccount(
+  runtime: Runtime,
+  input: Input<"handle" | "providerKey" | "credentialId">,
+): Promise<void> {
   const { handle, credentialId } = input;
   const isSelected = await runtime.redis.hexists(keys.selectedCalendars(handle), credentialId);
   await giveBack(runtime, input);
@@ -112,7 +107,7 @@ export async function disconnectAll(runtime: Runtime, handle: string): Promise<P
 }
 
 /** Forgets an account and revokes its grant; false if the grant is left. */
-async function giveBack(runtime: Runtime, input: Infer<typeof credentialPath>): Promise<boolean> {
+async function giveBack(runtime: Runtime, input: Input<"handle" | "providerKey" | "credentialId">): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
   const stored = await credentialRecords.read(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");

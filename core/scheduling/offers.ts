@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { PublicEvent, publicEventPath, publicHandle, slotQuery } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { PublicEvent, slotQuery } from "../../schemas/scheduling.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { throttleTag } from "../account/face.ts";
 import {
   type AvailableSlots,
@@ -37,7 +37,7 @@ export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<str
 /** The public event types of a handle, oldest first; `not_found` for an unknown or inactive handle. */
 export async function listPublicEventTypes(
   runtime: Runtime,
-  { handle }: Infer<typeof publicHandle>,
+  { handle }: Input<"handle">,
 ): Promise<{ events: PublicEvent[] }> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   if (snapshot === undefined) throw new Fail("not_found");
@@ -47,7 +47,7 @@ export async function listPublicEventTypes(
 /** One public event type; `event_type_not_found` for an unknown, hidden or inactive one. */
 export async function readPublicEventType(
   runtime: Runtime,
-  { handle, eventSlug }: Infer<typeof publicEventPath>,
+  { handle, eventSlug }: Input<"handle" | "eventSlug">,
 ): Promise<{ event: PublicEvent }> {
   return { event: publicEvent(await findBookableEvent(runtime, handle, eventSlug)) };
 }
@@ -82,7 +82,10 @@ export interface SlotAnswer {
  * answer is cached in the process until the catalog, a booking, busy time or the minute changes it. `event_type_not_found`,
  * `invalid_request` at `/end` for more than 5,000 slots.
  */
-export async function listSlots(runtime: Runtime, input: Infer<typeof slotQuery>): Promise<SlotAnswer> {
+export async function listSlots(
+  runtime: Runtime,
+  input: Input<"handle" | "eventSlug", typeof slotQuery>,
+): Promise<SlotAnswer> {
   const window = windowOf(input);
   const bookable = await findBookableEvent(runtime, input.handle, input.eventSlug);
   const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;

@@ -1,6 +1,6 @@
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { ownerDecision, ownerVisit } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf, findHandle, ownerAddresses, settingsOf } from "../account/face.ts";
 import type { Fact } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
@@ -11,6 +11,8 @@ import { eventWordsOf } from "./booking-mails.ts";
 import { confirmBooking, declineBooking } from "./bookings.ts";
 import { type BookingRecord, findBooking, statusAt } from "./ledger.ts";
 import { type OwnerLink, readOwnerLink } from "./owner-links.ts";
+
+type LinkInput = Input<"handle" | "bookingUid" | "purpose" | "token", typeof ownerVisit>;
 
 /** The state of a booking for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
 export type OwnerState =
@@ -30,7 +32,7 @@ export interface OwnerVisit {
 }
 
 /** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
-export async function visitOwnerLink(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<OwnerVisit> {
+export async function visitOwnerLink(runtime: Runtime, input: LinkInput): Promise<OwnerVisit> {
   const found = await findLinked(runtime, input);
   if (found === undefined)
     return { state: "invalid", language: spokenLanguage(input.visitorLanguage), host: "", facts: [] };
@@ -38,7 +40,10 @@ export async function visitOwnerLink(runtime: Runtime, input: Infer<typeof owner
 }
 
 /** Confirms or declines, as the link says, if the booking still awaits that; else returns its state. */
-export async function decideByLink(runtime: Runtime, input: Infer<typeof ownerDecision>): Promise<OwnerVisit> {
+export async function decideByLink(
+  runtime: Runtime,
+  input: Input<"handle" | "bookingUid" | "purpose" | "token", typeof ownerDecision>,
+): Promise<OwnerVisit> {
   const found = await findLinked(runtime, input);
   const asked = found && stateOf(found, runtime.now());
   if (!found || (asked !== "confirm" && asked !== "decline")) return visitOwnerLink(runtime, input);
@@ -60,7 +65,7 @@ interface FoundBooking {
 }
 
 /** The booking of a valid link, while the handle is active and has that owner. */
-async function findLinked(runtime: Runtime, input: Infer<typeof ownerVisit>): Promise<FoundBooking | undefined> {
+async function findLinked(runtime: Runtime, input: LinkInput): Promise<FoundBooking | undefined> {
   const link = readOwnerLink(runtime.env, input);
   if (link === undefined) return undefined;
   const [handle, owners, kept] = await Promise.all([
@@ -92,7 +97,7 @@ const decided = {
 
 async function visitOf(
   runtime: Runtime,
-  { visitorLanguage }: Infer<typeof ownerVisit>,
+  { visitorLanguage }: LinkInput,
   { link, kept, state }: FoundBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;

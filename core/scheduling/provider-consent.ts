@@ -1,5 +1,5 @@
 import type { consentForm, consentPage, oauthReturn, ProviderKey } from "../../schemas/integrations.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf, formProof, handleSession, loginUrl, sessionOfCookie, sessionOfForm } from "../account/face.ts";
 import { takeState } from "../engines/calendars/calendars.ts";
 import type { Env } from "../platform/env.ts";
@@ -47,7 +47,7 @@ export interface ConsentQuestion {
  */
 export async function returnFromProvider(
   runtime: Runtime,
-  input: Infer<typeof oauthReturn>,
+  input: Input<"providerKey", typeof oauthReturn>,
 ): Promise<{ step: "onward"; location: string } | SignInNeeded> {
   const { env } = runtime;
   const { providerKey, code, state, error } = input;
@@ -71,7 +71,7 @@ export async function returnFromProvider(
  */
 export async function askForConsent(
   runtime: Runtime,
-  { providerKey, consentId, cookie }: Infer<typeof consentPage>,
+  { providerKey, consentId, cookie }: Input<"providerKey", typeof consentPage>,
 ): Promise<ConsentQuestion | SignInNeeded> {
   configuredProvider(runtime.env, providerKey);
   const session = await sessionOfCookie(runtime, cookie);
@@ -91,7 +91,7 @@ export async function askForConsent(
  */
 export async function decideConsent(
   runtime: Runtime,
-  { consentId, decision, ...sent }: Infer<typeof consentForm>,
+  { consentId, decision, ...sent }: Input<"providerKey", typeof consentForm>,
 ): Promise<{ isConnected: boolean; account: string; name: string; handle: string; userId: string }> {
   const session = await sessionOfForm(runtime, sent, { form: FORM, about: consentId });
   const sealed = await runtime.redis.getdel(keys.oauthConsent(consentId));

@@ -1,5 +1,5 @@
 import type { BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { availableSlots, checkNonce, isBookable, localDay, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -28,7 +28,7 @@ import { readTimes, refreshOldBusy } from "./times.ts";
  */
 export async function createBooking(
   runtime: Runtime,
-  input: Infer<typeof newBooking>,
+  input: Input<"handle" | "eventSlug", typeof newBooking>,
   caller: Caller,
 ): Promise<BookingAnswer> {
   const request = readBookingRequest(runtime, input, caller);
@@ -51,7 +51,7 @@ export async function createBooking(
  */
 export async function rescheduleBooking(
   runtime: Runtime,
-  input: Infer<typeof bookingMove>,
+  input: Input<"handle" | "eventSlug", typeof bookingMove>,
   caller: Caller,
 ): Promise<BookingAnswer> {
   const request = readMoveRequest(input, caller);

@@ -1,11 +1,5 @@
-import type {
-  newSchedule,
-  Override,
-  StoredSchedule,
-  schedulePath,
-  schedulingListing,
-} from "../../schemas/scheduling.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import type { newSchedule, Override, StoredSchedule } from "../../schemas/scheduling.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
@@ -16,7 +10,7 @@ import { scheduleRecords } from "./catalog.ts";
 /** A schedule as its owner sees it. */
 type Schedule = StoredSchedule & { handle: string; version: number };
 
-type ScheduleInput = Infer<typeof newSchedule>;
+type ScheduleInput = Input<"handle", typeof newSchedule>;
 
 /** Most schedules of a handle: its catalog is read as a whole. */
 const MAX_SCHEDULES = 100;
@@ -44,7 +38,7 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
 /** The handle's schedules, newest first. */
 export async function listSchedules(
   runtime: Runtime,
-  input: Infer<typeof schedulingListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ schedules: Schedule[]; nextCursor: string | null }> {
   const { handle } = input;
   const { records, nextCursor } = await scheduleRecords.list(runtime, input);
@@ -54,7 +48,7 @@ export async function listSchedules(
 /** One schedule; `schedule_not_found`. */
 export async function readSchedule(
   runtime: Runtime,
-  { handle, scheduleId }: Infer<typeof schedulePath>,
+  { handle, scheduleId }: Input<"handle" | "scheduleId">,
 ): Promise<{ schedule: Schedule }> {
   return { schedule: { ...(await scheduleRecords.read(runtime, handle, scheduleId)), handle } };
 }
@@ -62,7 +56,7 @@ export async function readSchedule(
 /** Removes a schedule; event types that name it then use the handle's oldest one. */
 export async function deleteSchedule(
   runtime: Runtime,
-  { handle, scheduleId }: Infer<typeof schedulePath>,
+  { handle, scheduleId }: Input<"handle" | "scheduleId">,
 ): Promise<void> {
   if (!(await scheduleRecords.remove(runtime, handle, scheduleId))) throw new Fail("schedule_not_found");
 }

@@ -1,10 +1,9 @@
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import {
   type StrategyAnswer,
   type StrategyGroup,
   type StrategyMatches,
   strategyGroups,
-  type strategyPath,
   type strategyQuery,
 } from "../../schemas/strategy.ts";
 import { snippets } from "../engines/search/search.ts";
@@ -29,7 +28,10 @@ interface FoundPassages {
  * The handle's strategy documents that match a query, in three groups, each with its best documents and the number of all matches.
  * `partial` if a group could not be searched in full. Stored for 24 h for `readStrategy`.
  */
-export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof strategyQuery>): Promise<StrategyAnswer> {
+export async function retrieveStrategy(
+  runtime: Runtime,
+  input: Input<"handle", typeof strategyQuery>,
+): Promise<StrategyAnswer> {
   const searches = await Promise.allSettled(strategyGroups.map((group) => searchGroup(runtime, input, group)));
   const failures = searches.flatMap((search) => (search.status === "rejected" ? [search.reason] : []));
   if (failures.length === searches.length)
@@ -45,7 +47,7 @@ export async function retrieveStrategy(runtime: Runtime, input: Infer<typeof str
 }
 
 /** An earlier retrieval of the handle; `context_not_found` after 24 h. */
-export async function readStrategy({ redis }: Runtime, input: Infer<typeof strategyPath>): Promise<StrategyAnswer> {
+export async function readStrategy({ redis }: Runtime, input: Input<"handle" | "contextId">): Promise<StrategyAnswer> {
   const stored = await redis.get(keys.strategyContext(input.handle, input.contextId));
   if (stored === null) throw new Fail("context_not_found");
   return JSON.parse(stored) as StrategyAnswer;
@@ -55,7 +57,7 @@ const nothing: FoundPassages = { matches: { matchCount: 0, items: [] }, degraded
 
 async function searchGroup(
   runtime: Runtime,
-  input: Infer<typeof strategyQuery>,
+  input: Input<"handle", typeof strategyQuery>,
   group: StrategyGroup,
 ): Promise<FoundPassages> {
   const asked = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: MAX_PASSAGES };

@@ -1,13 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import type { Infer } from "../../schemas/schema.ts";
-import {
-  type Delivery,
-  type deliveryListing,
-  type deliveryPath,
-  type StoredDelivery,
-  testEventType,
-  type webhookPath,
-} from "../../schemas/webhooks.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
+import { type Delivery, type StoredDelivery, testEventType } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -61,7 +54,10 @@ function aboutEvent(eventId: string, content: string): Pick<StoredDelivery, "eve
 }
 
 /** Sends an endpoint a test event, even if it is disabled: a success enables it again. */
-export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ delivery: Delivery }> {
+export async function testWebhook(
+  runtime: Runtime,
+  input: Input<"handle" | "webhookId">,
+): Promise<{ delivery: Delivery }> {
   const { handle, webhookId } = input;
   await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { event, data } = eventJob(runtime, handle, { type: testEventType, data: { handle, webhookId } });
@@ -72,7 +68,7 @@ export async function testWebhook(runtime: Runtime, input: Infer<typeof webhookP
 /** Sends an event to its endpoint again, as a new delivery with the same `webhook-id`. */
 export async function redeliverEvent(
   runtime: Runtime,
-  input: Infer<typeof deliveryPath>,
+  input: Input<"handle" | "webhookId" | "deliveryId">,
 ): Promise<{ delivery: Delivery }> {
   const { handle, webhookId, deliveryId } = input;
   await webhookRecords.read(runtime, input.handle, input.webhookId);
@@ -84,7 +80,7 @@ export async function redeliverEvent(
 /** The deliveries of an endpoint in the last 30 days, newest first. */
 export async function listDeliveries(
   runtime: Runtime,
-  input: Infer<typeof deliveryListing>,
+  input: Input<"handle" | "webhookId", typeof listQuery>,
 ): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
   await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);

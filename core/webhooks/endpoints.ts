@@ -1,4 +1,4 @@
-import type { Infer } from "../../schemas/schema.ts";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import {
   type FormerSecret,
   type newWebhook,
@@ -7,8 +7,6 @@ import {
   schedulingEventTypes,
   type Webhook,
   webhookEventTypes,
-  type webhookListing,
-  type webhookPath,
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
@@ -34,7 +32,7 @@ export const webhookRecords = new Records<StoredWebhook>("webhook_not_found", [
 /** Registers an endpoint; its secret is shown only here. `invalid_request` for a refused address. */
 export async function createWebhook(
   runtime: Runtime,
-  input: Infer<typeof newWebhook>,
+  input: Input<"handle", typeof newWebhook>,
 ): Promise<{ webhook: ShownWebhook }> {
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
@@ -57,27 +55,30 @@ export async function createWebhook(
 /** The same at the older path, where `events` defaults to those of scheduling. */
 export function createSchedulingWebhook(
   runtime: Runtime,
-  input: Infer<typeof newWebhook>,
+  input: Input<"handle", typeof newWebhook>,
 ): Promise<{ webhook: ShownWebhook }> {
   return createWebhook(runtime, { ...input, events: input.events ?? [...schedulingEventTypes] });
 }
 
 /** One endpoint; `webhook_not_found`. */
-export async function readWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<{ webhook: Webhook }> {
+export async function readWebhook(
+  runtime: Runtime,
+  input: Input<"handle" | "webhookId">,
+): Promise<{ webhook: Webhook }> {
   return { webhook: toWebhook(await webhookRecords.read(runtime, input.handle, input.webhookId)) };
 }
 
 /** The handle's endpoints, newest first. */
 export async function listWebhooks(
   runtime: Runtime,
-  input: Infer<typeof webhookListing>,
+  input: Input<"handle", typeof listQuery>,
 ): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
   const { records, nextCursor } = await webhookRecords.list(runtime, input);
   return { webhooks: records.map(toWebhook), nextCursor };
 }
 
 /** Removes an endpoint with its waiting deliveries; `webhook_not_found`. */
-export async function deleteWebhook(runtime: Runtime, input: Infer<typeof webhookPath>): Promise<void> {
+export async function deleteWebhook(runtime: Runtime, input: Input<"handle" | "webhookId">): Promise<void> {
   const { handle, webhookId } = input;
   if (!(await webhookRecords.remove(runtime, handle, webhookId))) throw new Fail("webhook_not_found");
   await forgetQueue(runtime, input);
@@ -86,7 +87,7 @@ export async function deleteWebhook(runtime: Runtime, input: Infer<typeof webhoo
 /** Gives an endpoint a new secret; all secrets of the last 24 hours sign too. `webhook_not_found`, `rate_limited` if there are too many. */
 export async function rotateSecret(
   runtime: Runtime,
-  input: Infer<typeof webhookPath>,
+  input: Input<"handle" | "webhookId">,
 ): Promise<{ webhook: ShownWebhook }> {
   const { handle, webhookId: id } = input;
   const secret = newSecret();
