@@ -54,7 +54,7 @@ export async function callTool(
 function describe(row: Row, { name, description, omits = [] }: ToolColumn): Tool {
   const summary = row.summary ?? name;
   const owner = operationId(row);
-  const returned = row.returns && published(row.returns, { owner: `${owner}.answer`, open: false });
+  const returned = row.returns && published(row.returns, { owner: `${owner}.answer` });
   const outputSchema = (returned && withoutProperties(returned, omits)) as Tool["outputSchema"];
   const annotations = { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
   return {
@@ -99,7 +99,7 @@ function inputOf(schema: Schema<unknown>, owner: string): Tool["inputSchema"] {
   const taken = writable(schema).filter(([name]) => name !== "handle");
   const required = ((schema.required ?? []) as string[]).filter((name) => name !== "handle");
   const input = { ...schema, properties: Object.fromEntries(taken), required };
-  return published(input, { owner, open: false }) as Tool["inputSchema"];
+  return published(input, { owner }) as Tool["inputSchema"];
 }
 
 function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResult {

@@ -18,7 +18,7 @@ const role = s.oneOf("CREATOR", "OPERATOR", "OWNER");
 export const meQuery = s.object({}, { additionalProperties: true });
 
 /** The signed-in user, their handles, and their accounts' entitlements. */
-export const me = s.object({
+export const me = s.component("Account", {
   user: s.object({ userId: s.string(), email: s.nullable(s.string()) }),
   handles: s.array(s.object({ handle: s.string(), role })),
   entitlements: s.array(s.string()),
@@ -42,15 +42,18 @@ const tokenFields = {
   expiresAt: s.nullable(s.instant),
 };
 /** A token with its secret, which is shown only once. */
-export const shownToken = s.object({ ...tokenFields, secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }) });
+export const shownToken = s.component("NewToken", {
+  ...tokenFields,
+  secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
+});
 export type NewToken = s.Infer<typeof shownToken>;
 
 /** A token as its owner sees it later. */
-export const token = s.object({ ...tokenFields, createdAt: s.instant, lastUsedAt: s.nullable(s.instant) });
+export const token = s.component("Token", { ...tokenFields, createdAt: s.instant, lastUsedAt: s.nullable(s.instant) });
 export type Token = s.Infer<typeof token>;
 
 /** The public look of a handle, and its owners' notifications. */
-export const settings = s.object({
+export const settings = s.component("HandleSettings", {
   displayName: s.nullable(s.line(100)),
   language: s.nullable(s.language),
   leadNotifications: s.boolean,
@@ -62,7 +65,7 @@ export type Settings = s.Infer<typeof settings>;
 export const settingsChange = s.partial(settings);
 
 /** A session of the signed-in user: the device, and since when. */
-export const session = s.object({
+export const session = s.component("Session", {
   sessionId: s.string(),
   kind: s.oneOf("browser", "desktop", "command-line", "mcp"),
   device: s.string(),
@@ -111,7 +114,7 @@ export const pairingRedemption = s.object({
   deviceProofVerifier: s.string({ minLength: 1, maxLength: 512 }),
 });
 /** Pending (202), or the session, once. */
-export const pairingRedeemed = s.object({
+export const pairingRedeemed = s.component("Pairing", {
   status: s.oneOf("pending", "authorised"),
   session: s.optional(s.object({ token: s.string(), expiresAt: s.instant })),
   relay: s.optional(s.object({ baseUrl: s.string({ format: "uri" }), mcpUrls: s.array(s.string({ format: "uri" })) })),

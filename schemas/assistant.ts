@@ -9,9 +9,9 @@ export const lastMessages = 40;
 export const question = s.object({ question: s.string() });
 
 /** A part of a message: only texts are read. */
-export const chatPart = s.object({ type: s.string(), text: s.optional(s.string()) });
+export const chatPart = s.component("ChatPart", { type: s.string(), text: s.optional(s.string()) });
 /** A message of a chat as the AI SDK's client sends it. */
-export const chatMessage = s.object({
+export const chatMessage = s.component("ChatMessage", {
   id: s.optional(s.string()),
   role: s.oneOf("user", "assistant"),
   parts: s.array(chatPart),
@@ -28,7 +28,7 @@ export const chatRequest = s.object({
 /** `GET …/agentic-chat/{chatId}/stream`. */
 export const chatStream = s.object({ lastEventId: s.optional(s.string({ maxLength: 20 })) });
 
-export const evidenceCard = s.object({
+export const evidenceCard = s.component("EvidenceCard", {
   title: s.string(),
   snippet: s.string(),
   sourceType: s.oneOf("page", "kb_doc"),
@@ -36,11 +36,11 @@ export const evidenceCard = s.object({
 });
 export type EvidenceCard = s.Infer<typeof evidenceCard>;
 
-export const ctaCard = s.object({ label: s.string(), actionType: s.oneOf("link"), href: s.string() });
+export const ctaCard = s.component("CtaCard", { label: s.string(), actionType: s.oneOf("link"), href: s.string() });
 export type CtaCard = s.Infer<typeof ctaCard>;
 
 /** The answer of the JSON route (docs/reference.md, "Answers"). */
-export const questionAnswer = s.object({
+export const questionAnswer = s.component("QuestionAnswer", {
   answerMarkdown: s.string(),
   evidenceCards: s.array(evidenceCard),
   ctaCards: s.array(ctaCard),
@@ -52,7 +52,7 @@ export const questionAnswer = s.object({
 export type QuestionAnswer = s.Infer<typeof questionAnswer>;
 
 /** One step of a lead section. */
-export const step = s.object({ title: s.string(), body: s.string() });
+export const step = s.component("LeadSectionStep", { title: s.string(), body: s.string() });
 
 /** The texts around the form of a lead section. */
 export const dynamicView = s.object({
@@ -65,7 +65,7 @@ export const dynamicView = s.object({
   visualAccent: s.oneOf("signal", "launch", "support", "proof"),
 });
 
-export const formField = s.object({
+export const formField = s.component("FormField", {
   key: s.id,
   label: s.string(),
   type: s.oneOf("text", "email", "tel", "textarea", "select"),
@@ -75,7 +75,7 @@ export const formField = s.object({
 export type FormField = s.Infer<typeof formField>;
 
 /** The output of the tool `renderLeadQualificationSection`. */
-export const leadSection = s.object({
+export const leadSection = s.component("LeadSection", {
   sectionId: s.id,
   collapsedTitle: s.string(),
   collapsedBody: s.string(),
@@ -95,7 +95,7 @@ export const leadSection = s.object({
 export type LeadSection = s.Infer<typeof leadSection>;
 
 /** One card of the tool `renderProductivityLessonCards`. */
-export const lessonCard = s.object({
+export const lessonCard = s.component("LessonCard", {
   lessonId: s.string(),
   title: s.string(),
   category: s.string(),
@@ -115,7 +115,7 @@ const toolName = s.oneOf("renderLeadQualificationSection", "renderProductivityLe
 const source = { sourceId: s.string(), title: s.string() };
 
 /** One `data:` line of the chat stream: a chunk of the AI SDK's UI message stream. */
-export const chatChunk: s.Schema<unknown> = {
+export const chatChunk: s.Schema<unknown> = s.named("ChatChunk", {
   anyOf: [
     chunk("start", {
       messageId: s.string(),
@@ -145,4 +145,4 @@ export const chatChunk: s.Schema<unknown> = {
     chunk("error", { errorText: s.string() }),
     chunk("abort"),
   ],
-};
+});

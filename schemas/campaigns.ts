@@ -53,7 +53,7 @@ export const ruleChange = s.merge(
 export const rulePreview = s.object({ leadId: s.id });
 
 /** A campaign email rule (docs/reference.md, "Email rules"). */
-export const rule = s.object({
+export const rule = s.component("EmailRule", {
   ruleId: s.string(),
   handle: s.handle,
   campaignId: s.string(),
@@ -81,7 +81,7 @@ export const newConversion = s.object({
 });
 
 /** A conversion of a lead in a campaign. */
-export const conversion = s.object({
+export const conversion = s.component("Conversion", {
   conversionId: s.string(),
   leadId: s.string(),
   campaignId: s.string(),

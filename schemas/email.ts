@@ -58,7 +58,7 @@ const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
 export type RecordStatus = (typeof recordStatuses)[number];
 
 /** A DNS record that the domain's owner publishes. Names are absolute; an MX value is preference and host. */
-export const dnsRecord = s.object({
+export const dnsRecord = s.component("DnsRecord", {
   type: s.oneOf("TXT", "MX"),
   name: s.string(),
   value: s.string(),
@@ -72,7 +72,7 @@ const identityStatuses = ["PENDING", "READY", "FAILED"] as const;
 export type IdentityStatus = (typeof identityStatuses)[number];
 
 /** The email identity of a domain. */
-export const identity = s.object({
+export const identity = s.component("EmailIdentity", {
   identityKey: s.string(),
   region: s.string(),
   domain: s.string(),
@@ -84,7 +84,7 @@ export const identity = s.object({
 export type Identity = s.Infer<typeof identity>;
 
 /** A domain of an account. `owned` once its OWNERSHIP record was found; only then it shows pages and excludes other accounts. */
-export const accountDomain = s.object({
+export const accountDomain = s.component("Domain", {
   domain: s.string(),
   accountId: s.string(),
   handle: s.nullable(s.string()),
@@ -114,7 +114,7 @@ const senderDerived = s.ignored("fromEmail", "status", "identityKey", "version",
 export const senderChange = s.merge(s.object({ senderId, ...senderDerived }), s.partial(s.object(senderBody)));
 
 /** A sender as its owner reads it. */
-export const sender = s.object({
+export const sender = s.component("Sender", {
   senderId: s.string(),
   handle: s.handle,
   domain: s.string(),
@@ -168,7 +168,7 @@ const variables = s.map(s.text(20_000), { maxProperties: 200 });
 export const templatePreview = s.object({ variables: s.withDefault(variables, {}) });
 
 /** A template as its owner reads it. */
-export const template = s.object({
+export const template = s.component("Template", {
   templateId: s.string(),
   handle: s.handle,
   name: s.string(),
@@ -183,7 +183,11 @@ export const template = s.object({
 export type Template = s.Infer<typeof template>;
 /** The content of one version of a template. `text` is derived from `html` where the owner gave none. */
 export type TemplateContent = Pick<Template, "subject" | "html" | "text">;
-export const previewAnswer = s.object({ subject: s.string(), html: s.nullable(s.string()), text: s.string() });
+export const previewAnswer = s.component("RenderedMail", {
+  subject: s.string(),
+  html: s.nullable(s.string()),
+  text: s.string(),
+});
 
 // messages
 
@@ -200,10 +204,10 @@ export const newMessage = s.object({
 });
 
 /** One recipient of a message. */
-export const mailDelivery = s.object({ recipient: s.string(), status });
+export const mailDelivery = s.component("MessageDelivery", { recipient: s.string(), status });
 
 /** A message as its owner reads it. */
-export const message = s.object({
+export const message = s.component("Message", {
   messageId: s.string(),
   handle: s.handle,
   status,
@@ -219,7 +223,7 @@ export const message = s.object({
 export type Message = s.Infer<typeof message>;
 
 /** An event of a recipient's delivery. `attempt` is 0 before the first. */
-export const messageEvent = s.object({
+export const messageEvent = s.component("MessageEvent", {
   eventId: s.string(),
   messageId: s.string(),
   type: s.oneOf(...eventTypes),
@@ -256,7 +260,7 @@ export const newSuppression = s.object({
 });
 
 /** A suppressed address. `messageId` is the message that caused it, if any. */
-export const suppression = s.object({
+export const suppression = s.component("Suppression", {
   email: s.string(),
   reason: s.string(),
   source: s.oneOf(...suppressionSources),
@@ -271,7 +275,7 @@ export type Suppression = s.Infer<typeof suppression>;
 export const reportTypes = ["DELIVERED", "BOUNCED", "COMPLAINED", "UNSUBSCRIBED"] as const;
 
 /** A provider's delivery report, with or without the envelope of Standard Webhooks. */
-export const feedback = s.object({
+export const feedback = s.component("DeliveryReport", {
   type: s.oneOf(...reportTypes),
   messageId: s.string({ minLength: 1, maxLength: 128 }),
   recipient: s.email,

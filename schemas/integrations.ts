@@ -27,7 +27,7 @@ export const consentForm = s.object({
 });
 
 /** A connected account as its owner reads it. */
-export const credential = s.object({
+export const credential = s.component("ConnectedAccount", {
   credentialId: s.string(),
   providerKey: s.oneOf(...providerKeys),
   account: s.string(),
@@ -54,7 +54,7 @@ export const newCaldavCredential = s.object({
   ...s.ignored("credentialId", "providerKey", "account", "status", "detail", "createdAt"),
 });
 
-export const calendar = s.object({
+export const calendar = s.component("Calendar", {
   calendarId: s.string(),
   credentialId: s.string(),
   name: s.string(),
@@ -74,5 +74,5 @@ const calendarSelection = {
   destinationCalendarId: s.optional(calendarId),
 };
 /** `POST …/selected-calendars` replaces the selection of this account. */
-export const selectedCalendars = s.object(calendarSelection);
+export const selectedCalendars = s.component("SelectedCalendars", calendarSelection);
 export type SelectedCalendars = s.Infer<typeof selectedCalendars>;

@@ -31,7 +31,7 @@ export const knowledgeQuery = s.object({
 });
 
 /** A document as lists show it. */
-export const document = s.object({
+export const document = s.component("Document", {
   documentId: s.id,
   title: s.string(),
   topic: s.string(),
@@ -46,9 +46,12 @@ export const document = s.object({
 export type Document = s.Infer<typeof document>;
 
 /** A document with its content. */
-export const documentWithContent = s.merge(document, s.object({ content: s.optional(s.string()) }));
+export const documentWithContent = s.named(
+  "DocumentWithContent",
+  s.merge(document, s.object({ content: s.optional(s.string()) })),
+);
 /** A passage of a document that a query found. */
-export const queryResult = s.object({
+export const queryResult = s.component("KnowledgeResult", {
   documentId: s.id,
   title: s.string(),
   topic: s.string(),

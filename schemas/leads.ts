@@ -18,7 +18,7 @@ const own = {
 };
 
 /** The conversation behind a lead, as the visitor disclosed it (docs/reference.md, "Leads"). */
-export const leadContext = s.object({
+export const leadContext = s.component("LeadContext", {
   pageSlug: s.optional(s.text(96)),
   visitorQuestion: s.optional(s.text(500)),
   visibleAnswerText: s.optional(s.text(10_000)),
@@ -52,7 +52,7 @@ export const newLead = s.object(
 );
 
 /** A lead as its owner reads it. */
-export const lead = s.object({
+export const lead = s.component("Lead", {
   leadId: s.id,
   status: s.oneOf("ACCEPTED", "UNVERIFIED", "VERIFIED"),
   email: s.string(),
@@ -95,7 +95,7 @@ export const newCampaign = s.object({
 });
 
 /** A campaign as its owner reads it. */
-export const campaign = s.object({
+export const campaign = s.component("Campaign", {
   handle: s.handle,
   campaignId: s.id,
   name: s.string(),

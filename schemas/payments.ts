@@ -32,10 +32,10 @@ const bought = {
 };
 
 /** A paid page that was bought. */
-export const purchase = s.object(bought);
+export const purchase = s.component("Purchase", bought);
 
 /** The same as its owner reads it later. */
-export const listedPurchase = s.object({ ...bought, refundedAt: s.nullable(s.instant) });
+export const listedPurchase = s.component("ListedPurchase", { ...bought, refundedAt: s.nullable(s.instant) });
 export type ListedPurchase = s.Infer<typeof listedPurchase>;
 
 /** A purchase as it is stored, with the payment by which a refund names it. */

@@ -7,9 +7,9 @@ const date = s.string({ format: "date" });
 const stamps = s.ignored("version", "createdAt", "updatedAt");
 const written = { version: s.integer(1), createdAt: s.instant, updatedAt: s.instant };
 
-export const weeklyRow = s.object({ day: s.integer(0, 6), startTime: clockTime, endTime });
+export const weeklyRow = s.component("WeeklyHours", { day: s.integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
-export const overrideRow = s.object({
+export const overrideRow = s.component("ScheduleOverride", {
   date: s.optional(date),
   from: s.optional(date),
   to: s.optional(date),
@@ -35,7 +35,7 @@ export type Override =
   | { from: string; to: string; unavailable: true };
 
 /** A schedule as its owner reads it. */
-export const schedule = s.object({
+export const schedule = s.component("Schedule", {
   handle: s.handle,
   scheduleId: s.id,
   timeZone: s.timeZone,
@@ -67,7 +67,7 @@ const fieldTypes = [
 /** Types of location with special behaviour; others only show their label. */
 const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
-export const bookingField = s.object({
+export const bookingField = s.component("BookingField", {
   id: s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
   label: s.line(200),
   type: s.folded(s.oneOf(...fieldTypes), fieldTypes),
@@ -77,7 +77,7 @@ export const bookingField = s.object({
 /** One question of an event type. */
 export type BookingField = s.Infer<typeof bookingField>;
 
-export const location = s.object({
+export const location = s.component("Location", {
   type: s.folded(s.string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
   label: s.withDefault(s.string({ maxLength: 500, format: "line" }), ""),
 });
@@ -145,7 +145,7 @@ export type StoredEventType = Omit<
 };
 
 /** An event type as its owner reads it. */
-export const eventType = s.object({
+export const eventType = s.component("EventType", {
   handle: s.handle,
   eventTypeId: s.id,
   ...eventTypeBody,
@@ -161,7 +161,7 @@ export const eventType = s.object({
   updatedAt: s.instant,
 });
 
-export const publicEvent = s.object({
+export const publicEvent = s.component("PublicEventType", {
   handle: s.handle,
   eventTypeId: s.id,
   slug: s.slug,
@@ -200,7 +200,7 @@ export const slotQuery = s.object({
   bookingUid: s.optional(s.string({ maxLength: 128 })),
 });
 /** A start and end that can be booked. */
-export const availableSlot = s.object({
+export const availableSlot = s.component("Slot", {
   start: s.instant,
   end: s.instant,
   timeZone: s.timeZone,
@@ -271,7 +271,7 @@ export const bookingListing = s.object({
   ...s.listing,
 });
 
-export const bookingPayment = s.object({
+export const bookingPayment = s.component("BookingPayment", {
   amountMinor: price,
   currency,
   status: s.oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),
@@ -289,7 +289,7 @@ type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refun
 };
 
 /** A booking as owner and visitor read it. */
-export const booking = s.object({
+export const booking = s.component("Booking", {
   bookingUid: s.id,
   handle: s.handle,
   eventTypeId: s.id,
@@ -334,7 +334,10 @@ export type StoredBooking = Omit<Booking, "handle" | "version" | "payment"> & {
   moves?: string[];
 };
 
-export const nextAction = s.object({ type: s.oneOf("redirect_to_checkout"), url: s.string({ format: "uri" }) });
+export const nextAction = s.component("NextAction", {
+  type: s.oneOf("redirect_to_checkout"),
+  url: s.string({ format: "uri" }),
+});
 export const bookingAnswer = s.object({
   bookingUid: s.id,
   status: s.oneOf(...bookingStatuses),
@@ -359,8 +362,11 @@ export type MailKind = (typeof mailKinds)[number];
 /** `POST …/scheduling/calendar-feed`. */
 export const newCalendarFeed = s.object(s.ignored("createdAt", "url"));
 /** A calendar feed without its address. */
-export const calendarFeed = s.object({ createdAt: s.instant });
+export const calendarFeed = s.component("CalendarFeed", { createdAt: s.instant });
 export type CalendarFeed = s.Infer<typeof calendarFeed>;
 /** A calendar feed with its address, which is shown only once. */
-export const shownCalendarFeed = s.object({ createdAt: s.instant, url: s.string({ format: "uri" }) });
+export const shownCalendarFeed = s.component("NewCalendarFeed", {
+  createdAt: s.instant,
+  url: s.string({ format: "uri" }),
+});
 export type ShownCalendarFeed = s.Infer<typeof shownCalendarFeed>;

@@ -27,11 +27,27 @@ export type Fields<P> = Flat<
 const optionalMark = Symbol("optional");
 const sourceMark = Symbol("source");
 const publishedMark = Symbol("published");
+const nameMark = Symbol("name");
 
 /** A closed object; owner routes refuse other properties, public routes drop them. */
 export function object<P extends Properties>(properties: P, more: Schema<unknown> = {}): Schema<Fields<P>> {
   const required = Object.keys(properties).filter((name) => !isOptional(properties[name]));
   return { type: "object", properties, required, additionalProperties: false, ...more } as Schema<Fields<P>>;
+}
+
+/** A shape that the OpenAPI document names: it becomes a type of generated clients. */
+export function named<S extends Schema<unknown>>(name: string, schema: S): S {
+  return { ...schema, [nameMark]: name };
+}
+
+/** A closed object with such a name. */
+export function component<P extends Properties>(name: string, properties: P): Schema<Fields<P>> {
+  return named(name, object(properties));
+}
+
+/** The name of a shape, if it has one. */
+export function nameOf(schema: Schema<unknown>): string | undefined {
+  return (schema as { [nameMark]?: string })[nameMark];
 }
 
 /** The properties of an object's schema; none for any other schema. */
@@ -111,7 +127,7 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 /** All properties of a schema's object as optional ones: the shape of a partial PUT. */
 export function partial<T>(schema: Schema<T>): Schema<Partial<T>> {
   const loose = Object.entries(propertiesOf(schema)).map(([name, property]) => [name, withoutDefault(property)]);
-  return { ...schema, properties: Object.fromEntries(loose), required: [] } as Schema<Partial<T>>;
+  return object(Object.fromEntries(loose)) as Schema<Partial<T>>;
 }
 
 /** Properties of several objects in one closed object. */

@@ -10,14 +10,14 @@ export const strategyQuery = s.object({
   limit: s.withDefault(s.integer(1), 5),
 });
 
-export const group = s.object({
+export const group = s.component("StrategyGroup", {
   matchCount: s.integer(0),
   items: s.array(s.object({ documentId: s.string(), title: s.string(), summary: s.string(), score: s.number() })),
 });
 export type StrategyMatches = s.Infer<typeof group>;
 
 /** The result of a retrieval; `partial` if a part of the search could not answer in full. */
-export const strategyAnswer = s.object({
+export const strategyAnswer = s.component("StrategyRetrieval", {
   contextId: s.string(),
   status: s.oneOf("complete", "partial"),
   query: s.string(),

@@ -50,10 +50,10 @@ const webhookFields = {
 };
 
 /** An endpoint without its secret. */
-export const webhook = s.object(webhookFields);
+export const webhook = s.component("Webhook", webhookFields);
 export type Webhook = s.Infer<typeof webhook>;
 /** An endpoint with its secret, which is shown only once. */
-export const shownWebhook = s.object({ ...webhookFields, secret: s.string({ pattern: "^whsec_" }) });
+export const shownWebhook = s.component("NewWebhook", { ...webhookFields, secret: s.string({ pattern: "^whsec_" }) });
 export type ShownWebhook = s.Infer<typeof shownWebhook>;
 
 /** A former secret. */
@@ -69,7 +69,7 @@ export interface StoredWebhook extends Webhook {
   previous: FormerSecret[] | FormerSecret | null;
 }
 
-export const attempt = s.object({
+export const attempt = s.component("WebhookAttempt", {
   at: s.instant,
   durationMs: s.integer(0),
   /** HTTP status; null without a response. */
@@ -81,7 +81,7 @@ export const attempt = s.object({
 export type DeliveryAttempt = s.Infer<typeof attempt>;
 
 /** One event on its way to one endpoint. */
-export const webhookDelivery = s.object({
+export const webhookDelivery = s.component("WebhookDelivery", {
   deliveryId: s.string(),
   webhookId: s.string(),
   eventId: s.string(),
@@ -103,7 +103,7 @@ const bookingData = s.object({ handle: s.handle, booking });
 const span = s.object({ start: s.instant, end: s.instant });
 const leadData = s.object({ handle: s.handle, lead });
 /** A returned delivery. */
-export const returnedMail = s.object({
+export const returnedMail = s.component("ReturnedMail", {
   messageId: s.string(),
   recipient: s.string(),
   purpose: s.oneOf(...purposes),

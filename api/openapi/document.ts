@@ -1,16 +1,19 @@
+import { chatChunk } from "../../schemas/assistant.ts";
+import { problem } from "../../schemas/errors.ts";
 import { instant, object, string } from "../../schemas/schema.ts";
 import { webhookData } from "../../schemas/webhooks.ts";
 import type { Row } from "../route.ts";
 import { mediaTypes, operation, tagOf, tags, webhookHeaders } from "./operation.ts";
-import { publishedComponents, type Surroundings } from "./published.ts";
+import { published, type Surroundings } from "./published.ts";
 
 /** The OpenAPI 3.1 document of the rows, for a service at `baseUrl`. */
 export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
-  const components = publishedComponents();
-  const around = { components, baseUrl };
-  const published = rows.filter((row) => !row.hidden);
+  const around: Surroundings = { components: {}, baseUrl };
+  // Operations refer to these by their names.
+  for (const shape of [problem, chatChunk]) published(shape, { owner: "", components: around.components });
+  const shown = rows.filter((row) => !row.hidden);
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const row of published) {
+  for (const row of shown) {
     const path = row.path.replace(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row, around) };
   }
@@ -18,14 +21,14 @@ export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
     openapi: "3.1.0",
     info,
     servers: [{ url: baseUrl, description: "This service" }],
-    tags: tags.filter(({ name }) => name === "Webhooks" || published.some((row) => tagOf(row) === name)),
+    tags: tags.filter(({ name }) => name === "Webhooks" || shown.some((row) => tagOf(row) === name)),
     paths,
     webhooks: webhooks(around),
     components: {
       securitySchemes,
       parameters: { RequestId: requestId, IdempotencyKey: idempotencyKey },
       headers,
-      schemas: components,
+      schemas: Object.fromEntries(Object.entries(around.components).sort(([one], [other]) => (one < other ? -1 : 1))),
     },
   };
 }

@@ -11,6 +11,7 @@ import {
   publishedProperties,
   requiredNames,
   type Surroundings,
+  type Writing,
   writable,
 } from "./published.ts";
 
@@ -65,7 +66,7 @@ export function operationId({ run }: Pick<Row, "run">): string {
 
 /** The operation of a row: summary, parameters, body, responses and failures. */
 export function operation(row: Row, around: Surroundings): Record<string, unknown> {
-  const parameters = [...pathAndQuery(row), ...headerParameters(row)];
+  const parameters = [...pathAndQuery(row, around), ...headerParameters(row)];
   const body = bodyOf(row, around);
   return {
     operationId: operationId(row),
@@ -83,17 +84,17 @@ export function operation(row: Row, around: Surroundings): Record<string, unknow
 }
 
 /** Fields of the input that are neither in the path nor in a header, with their notes. */
-function otherFields(row: Row): [string, Published][] {
+function otherFields(row: Row, around: Surroundings): [string, Published][] {
   const elsewhere = [...pathNames(row.path), ...(row.headerInputs ?? [])];
-  return publishedProperties(row.input, writing(row)).filter(([name]) => !elsewhere.includes(name));
+  return publishedProperties(row.input, writing(row, around)).filter(([name]) => !elsewhere.includes(name));
 }
 
-function writing(row: Row): { owner: string; open: boolean } {
-  return { owner: operationId(row), open: row.access.kind === "open" };
+function writing(row: Row, { components }: Surroundings): Writing {
+  return { owner: operationId(row), components: row.access.kind === "open" ? components : undefined };
 }
 
-function pathAndQuery(row: Row): Parameter[] {
-  const fields = new Map(publishedProperties(row.input, writing(row)));
+function pathAndQuery(row: Row, around: Surroundings): Parameter[] {
+  const fields = new Map(publishedProperties(row.input, writing(row, around)));
   const required = requiredNames(row.input);
   const parameter = (name: string, place: "path" | "query"): Parameter => {
     const { description, ...schema } = fields.get(name) ?? { type: "string" };
@@ -106,7 +107,7 @@ function pathAndQuery(row: Row): Parameter[] {
       schema,
     };
   };
-  const query = hasQuery(row) ? otherFields(row) : [];
+  const query = hasQuery(row) ? otherFields(row, around) : [];
   return [
     ...pathNames(row.path).map((name) => parameter(name, "path")),
     ...query.map(([name]) => parameter(name, "query")),
@@ -161,7 +162,7 @@ function security({ access, signed }: Row): object[] {
 function bodyOf(row: Row, around: Surroundings): { required: boolean; content: Content } | undefined {
   if (hasQuery(row)) return undefined;
   if (row.consumes) return { required: true, content: mediaTypes(row.consumes, operationId(row), around) };
-  const fields = otherFields(row);
+  const fields = otherFields(row, around);
   if (fields.length === 0) return undefined;
   const schema = objectOf(row, fields);
   const body = { schema, example: exampleOf(schema, around.components) };
@@ -186,7 +187,7 @@ function objectOf(row: Row, fields: [string, Published][]): Published {
 /** Response schemas by content type. They stay open, since `/v2` changes by addition. */
 export function mediaTypes(types: Record<string, Schema<unknown>>, owner: string, around: Surroundings): Content {
   const content = Object.entries(types).map(([type, accepted]) => {
-    const schema = published(accepted, { owner, open: true });
+    const schema = published(accepted, { owner, components: around.components });
     return [type, { schema, example: exampleOf(schema, around.components) }];
   });
   return Object.fromEntries(content);

@@ -1,13 +1,15 @@
-import { components } from "../../schemas/components.ts";
 import { type FieldNote, fields } from "../../schemas/fields.ts";
-import { isOptional, propertiesOf, publishedOf, type Schema, sourceOf } from "../../schemas/schema.ts";
+import { isOptional, nameOf, propertiesOf, publishedOf, type Schema, sourceOf } from "../../schemas/schema.ts";
 
 /** JSON Schema as the OpenAPI document and the tools publish it. */
 export type Published = Record<string, unknown>;
 
-/** The named schemas that operations refer to, and the base URL. */
+/** The named shapes that have been written so far. */
+export type Components = Record<string, Published>;
+
+/** The named shapes that operations refer to, and the base URL. */
 export interface Surroundings {
-  components: Record<string, Published>;
+  components: Components;
   baseUrl: string;
 }
 
@@ -27,28 +29,22 @@ export type Content = Record<string, { schema: Published; example: unknown }>;
 export interface Writing {
   /** The component or operation that owns the fields; some notes apply to one owner only. */
   owner: string;
-  /** True if unknown fields are allowed. Then objects stay open, and named schemas become references. */
-  open: boolean;
+  /** If given, unknown fields are allowed: objects stay open, and a named shape is written here and becomes a reference. */
+  components?: Components | undefined;
 }
 
-const names = new Map(Object.entries(components).map(([name, schema]) => [schema, name]));
 /** Public names of our formats; others are omitted. */
 const formats: Record<string, string> = { address: "email", instant: "date-time", date: "date", uri: "uri" };
 
 /** Converts a schema to plain JSON Schema: adds notes and examples and omits our own keywords. */
 export function published(accepted: Schema<unknown>, how: Writing): Published {
   const schema = publishedOf(accepted);
-  const name = how.open ? names.get(sourceOf(schema)) : undefined;
-  if (name === undefined) return converted(schema, how);
+  const source = sourceOf(schema);
+  const [{ components }, name] = [how, nameOf(source)];
+  if (components === undefined || name === undefined) return converted(schema, how);
+  components[name] ??= converted(source, { owner: name, components });
   const reference = { $ref: `#/components/schemas/${name}` };
-  return isNullable(schema) && !isNullable(sourceOf(schema)) ? { anyOf: [reference, { type: "null" }] } : reference;
-}
-
-/** The named schemas, in the order of their table. */
-export function publishedComponents(): Record<string, Published> {
-  return Object.fromEntries(
-    Object.entries(components).map(([owner, schema]) => [owner, converted(schema, { owner, open: true })]),
-  );
+  return isNullable(schema) && !isNullable(source) ? { anyOf: [reference, { type: "null" }] } : reference;
 }
 
 /** The properties of an object with their notes. */
@@ -87,7 +83,7 @@ function keywordOf(keyword: string, value: unknown, schema: Schema<unknown>, how
   if (keyword === "format") return formats[value as string];
   if (keyword === "properties") return Object.fromEntries(publishedProperties(schema, how));
   if (keyword === "required") return requiredNames(schema);
-  if (keyword === "additionalProperties" && typeof value === "boolean") return how.open ? undefined : value;
+  if (keyword === "additionalProperties" && typeof value === "boolean") return how.components ? undefined : value;
   if (keyword === "items" || keyword === "additionalProperties") return published(value as Schema<unknown>, how);
   if (keyword === "anyOf") return (value as Schema<unknown>[]).map((one) => published(one, how));
   return value;
@@ -114,7 +110,7 @@ function withNote(schema: Published, note: FieldNote | undefined): Published {
 const PLACEHOLDER = "example";
 
 /** A value that a published schema accepts: its own example, else the simplest value of its type. */
-export function exampleOf(schema: Published, components: Surroundings["components"]): unknown {
+export function exampleOf(schema: Published, components: Components): unknown {
   const [example] = (schema.examples ?? []) as unknown[];
   if (example !== undefined) return example;
   if (typeof schema.$ref === "string") return exampleOf(referenced(schema.$ref, components), components);
@@ -125,11 +121,11 @@ export function exampleOf(schema: Published, components: Surroundings["component
   return ofType(schema, components);
 }
 
-function referenced(reference: string, components: Surroundings["components"]): Published {
+function referenced(reference: string, components: Components): Published {
   return components[reference.split("/").at(-1) as string] as Published;
 }
 
-function ofType(schema: Published, components: Surroundings["components"]): unknown {
+function ofType(schema: Published, components: Components): unknown {
   const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
   if (type === "object") return objectOf(schema, components);
   if (type === "array") {
@@ -142,7 +138,7 @@ function ofType(schema: Published, components: Surroundings["components"]): unkn
 }
 
 /** Required properties, and the optional ones that have an example. */
-function objectOf({ properties = {}, required = [] }: Published, components: Surroundings["components"]): object {
+function objectOf({ properties = {}, required = [] }: Published, components: Components): object {
   const shown = Object.entries(properties as Record<string, Published>).filter(
     ([name, property]) => (required as string[]).includes(name) || property.examples !== undefined,
   );
