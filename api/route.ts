@@ -82,7 +82,7 @@ export interface ToolColumn {
   scope: Scope;
   /** What the tool is for and what it returns, so that an agent can choose it. */
   description: string;
-  /** Fields that listed items omit: they can be long, and another tool returns them. */
+  /** Optional fields that listed items omit: they can be long, and another tool returns them. */
   omits?: readonly string[];
 }
 

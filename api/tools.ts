@@ -5,7 +5,7 @@ import type { Schema } from "../schemas/schema.ts";
 import { mustBeBounded } from "./body.ts";
 import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
-import { type Published, published, writable } from "./openapi/published.ts";
+import { published, writable } from "./openapi/published.ts";
 import { asFail, problemReply } from "./problem.ts";
 import type { Row, ToolColumn } from "./route.ts";
 
@@ -44,7 +44,7 @@ export async function callTool(
     mustBeBounded(called.input);
     const input = checkInput(row, { ...called.input, ...parameters });
     const answer = (await row.run(runtime, input as never, caller)) as Record<string, unknown>;
-    const result = withoutFields(answer, row.tool.omits ?? []);
+    const result = row.tool.omits ? without(answer, row.tool.omits) : answer;
     return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
   } catch (error) {
     return refusal(runtime, error, caller);
@@ -55,7 +55,7 @@ function describe(row: Row, { name, description, omits = [] }: ToolColumn): Tool
   const summary = row.summary ?? name;
   const owner = operationId(row);
   const returned = row.returns && published(row.returns, { owner: `${owner}.answer` });
-  const outputSchema = (returned && withoutProperties(returned, omits)) as Tool["outputSchema"];
+  const outputSchema = (returned && without(returned, omits)) as Tool["outputSchema"];
   const annotations = { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
   return {
     name,
@@ -67,31 +67,9 @@ function describe(row: Row, { name, description, omits = [] }: ToolColumn): Tool
   };
 }
 
-/** A list whose items omit these fields. */
-function withoutFields(answer: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
-  if (names.length === 0) return answer;
-  const shortened = (value: unknown): unknown =>
-    Array.isArray(value) ? value.map((item: object) => omit(item, names)) : value;
-  return Object.fromEntries(Object.entries(answer).map(([name, value]) => [name, shortened(value)]));
-}
-
-/** The schema of such a list. */
-function withoutProperties(shape: Published, names: readonly string[]): Published {
-  const { properties, required, items } = shape as { properties?: object; required?: string[]; items?: Published };
-  const inner = Object.entries(omit(properties ?? {}, names)).map(([name, one]) => [
-    name,
-    withoutProperties(one as Published, names),
-  ]);
-  return {
-    ...shape,
-    ...(properties ? { properties: Object.fromEntries(inner) } : {}),
-    ...(required ? { required: required.filter((name) => !names.includes(name)) } : {}),
-    ...(items ? { items: withoutProperties(items, names) } : {}),
-  };
-}
-
-function omit(value: object, names: readonly string[]): object {
-  return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)));
+/** A copy of an answer, or of its schema, without these fields, wherever they are. */
+function without<T>(value: T, fields: readonly string[]): T {
+  return JSON.parse(JSON.stringify(value, (name, one) => (fields.includes(name) ? undefined : one)));
 }
 
 /** The row's input schema, without the handle, which is in the address, and without ignored fields. */
