@@ -53,16 +53,17 @@ export const token = s.component("Token", { ...tokenFields, createdAt: s.instant
 export type Token = s.Infer<typeof token>;
 
 /** The public look of a handle, and its owners' notifications. */
-export const settings = s.component("HandleSettings", {
+const settingsFields = {
   displayName: s.nullable(s.line(100)),
   language: s.nullable(s.language),
   leadNotifications: s.boolean,
   logoUrl: s.nullable(s.string({ pattern: "^https://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$", maxLength: 2048 })),
-});
+};
+export const settings = s.component("HandleSettings", settingsFields);
 export type Settings = s.Infer<typeof settings>;
 
 /** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
-export const settingsChange = s.partial(settings);
+export const settingsChange = s.object(s.partial(settingsFields));
 
 /** A session of the signed-in user: the device, and since when. */
 export const session = s.component("Session", {

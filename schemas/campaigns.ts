@@ -45,10 +45,7 @@ const derived = s.ignored("ruleId", "version", "createdAt", "updatedAt", "counts
 /** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
 export const newRule = s.object({ ...body, ...derived });
 /** `PUT …/email-rules/{ruleId}`. */
-export const ruleChange = s.merge(
-  s.object({ ...derived, expectedVersion: s.optional(s.integer(0)) }),
-  s.partial(s.object(body)),
-);
+export const ruleChange = s.object({ ...derived, ...s.expected, ...s.partial(body) });
 /** `GET …/email-rules/{ruleId}/preview`. */
 export const rulePreview = s.object({ leadId: s.id });
 

@@ -111,7 +111,7 @@ const senderBody = {
 const senderDerived = s.ignored("fromEmail", "status", "identityKey", "version", "createdAt", "updatedAt");
 
 /** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
-export const senderChange = s.merge(s.object({ senderId, ...senderDerived }), s.partial(s.object(senderBody)));
+export const senderChange = s.object({ senderId, ...senderDerived, ...s.partial(senderBody) });
 
 /** A sender as its owner reads it. */
 export const sender = s.component("Sender", {
@@ -157,10 +157,11 @@ export const newTemplate = s.object({
 });
 
 /** `PUT …/templates/{templateId}`: `expectedVersion` is the `activeVersion` that the caller has seen. */
-export const templateChange = s.merge(
-  s.object({ ...templateDerived, expectedVersion: s.optional(s.integer(0)) }),
-  s.partial(s.object({ ...templateBody, status: s.oneOf("ACTIVE", "PAUSED") })),
-);
+export const templateChange = s.object({
+  ...templateDerived,
+  ...s.expected,
+  ...s.partial({ ...templateBody, status: s.oneOf("ACTIVE", "PAUSED") }),
+});
 
 const variables = s.map(s.text(20_000), { maxProperties: 200 });
 

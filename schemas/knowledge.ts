@@ -21,7 +21,7 @@ const derived = s.ignored("documentId", "status", "chunkCount", "createdAt", "up
 export const newDocument = s.object({ ...body, ...derived });
 
 /** `PUT …/knowledge/documents/{documentId}`. */
-export const documentChange = s.merge(s.object(derived), s.partial(s.object(body)));
+export const documentChange = s.object({ ...derived, ...s.partial(body) });
 
 /** `POST …/knowledge/query`; `limit` is clamped to 50. */
 export const knowledgeQuery = s.object({
@@ -30,8 +30,7 @@ export const knowledgeQuery = s.object({
   containerTags: s.withDefault(s.array(tag, { maxItems: 32 }), []),
 });
 
-/** A document as lists show it. */
-export const document = s.component("Document", {
+const documentFields = {
   documentId: s.id,
   title: s.string(),
   topic: s.string(),
@@ -42,14 +41,15 @@ export const document = s.component("Document", {
   chunkCount: s.integer(0),
   createdAt: s.instant,
   updatedAt: s.instant,
+};
+/** A document as lists show it, and one with its content. */
+export const document = s.component("Document", documentFields);
+export const documentWithContent = s.component("DocumentWithContent", {
+  ...documentFields,
+  content: s.optional(s.string()),
 });
 export type Document = s.Infer<typeof document>;
 
-/** A document with its content. */
-export const documentWithContent = s.named(
-  "DocumentWithContent",
-  s.merge(document, s.object({ content: s.optional(s.string()) })),
-);
 /** A passage of a document that a query found. */
 export const queryResult = s.component("KnowledgeResult", {
   documentId: s.id,

@@ -37,10 +37,7 @@ const body = {
 export const newPage = s.object({ pageSlug: s.slug, ...body, ...derived });
 
 /** `PUT …/pages/{pageSlug}`: absent fields keep their value. */
-export const pageChange = s.merge(
-  s.object({ ...derived, expectedVersion: s.optional(s.integer(0)) }),
-  s.partial(s.object(body)),
-);
+export const pageChange = s.object({ ...derived, ...s.expected, ...s.partial(body) });
 
 /** A crawler's request for the pages of a host. */
 export const publishedPages = s.object({ host: s.optional(s.string()) });

@@ -24,7 +24,7 @@ export const newSchedule = s.object({
   timeZone: s.timeZone,
   weeklyAvailability: s.withDefault(s.array(weeklyRow, { maxItems: 200 }), []),
   overrides: s.withDefault(s.array(overrideRow, { maxItems: 2000 }), []),
-  expectedVersion: s.optional(s.integer(0)),
+  ...s.expected,
   ...stamps,
 });
 
@@ -103,15 +103,17 @@ const eventTypeBody = {
   locations: s.withDefault(s.array(location, { maxItems: 20 }), []),
   bookingFields: s.withDefault(s.array(bookingField, { maxItems: 50 }), []),
 };
-const buffers = s.object({ beforeMinutes: s.withDefault(buffer, 0), afterMinutes: s.withDefault(buffer, 0) });
+const bufferFields = { beforeMinutes: s.withDefault(buffer, 0), afterMinutes: s.withDefault(buffer, 0) };
+const buffers = s.object(bufferFields);
 /** Default number of minutes before the start until which a visitor's cancellation is refunded. */
 export const usualRefundMinutes = 1440;
-const payment = s.object({
+const paymentFields = {
   enabled: s.withDefault(s.boolean, false),
   amountMinor: s.optional(s.nullable(price)),
   currency: s.optional(s.nullable(currency)),
   refundUntilMinutes: s.optional(s.integer(0, 525_600)),
-});
+};
+const payment = s.object(paymentFields);
 const derived = { ...stamps, ...s.ignored("revision", "url", "bookable", "reason") };
 
 /** `POST …/scheduling/event-types`. */
@@ -124,15 +126,13 @@ export const newEventType = s.object({
 });
 
 /** `PUT …/scheduling/event-types/{eventTypeId}`: absent fields keep their value, inside `buffers` and `payment` too. */
-export const eventTypeChange = s.merge(
-  s.object({
-    expectedVersion: s.optional(s.integer(0)),
-    buffers: s.optional(s.partial(buffers)),
-    payment: s.optional(s.partial(payment)),
-    ...derived,
-  }),
-  s.partial(s.object(eventTypeBody)),
-);
+export const eventTypeChange = s.object({
+  ...s.expected,
+  buffers: s.optional(s.object(s.partial(bufferFields))),
+  payment: s.optional(s.object(s.partial(paymentFields))),
+  ...derived,
+  ...s.partial(eventTypeBody),
+});
 
 /** A stored event type; without its own zone it uses its schedule's. */
 export type StoredEventType = Omit<

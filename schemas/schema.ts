@@ -124,15 +124,10 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   return either as unknown as Schema<T | null>;
 }
 
-/** All properties of a schema's object as optional ones: the shape of a partial PUT. */
-export function partial<T>(schema: Schema<T>): Schema<Partial<T>> {
-  const loose = Object.entries(propertiesOf(schema)).map(([name, property]) => [name, withoutDefault(property)]);
-  return object(Object.fromEntries(loose)) as Schema<Partial<T>>;
-}
-
-/** Properties of several objects in one closed object. */
-export function merge<A, B>(first: Schema<A>, second: Schema<B>): Schema<Flat<Omit<A, keyof B> & B>> {
-  return object({ ...propertiesOf(first), ...propertiesOf(second) }) as unknown as Schema<Flat<Omit<A, keyof B> & B>>;
+/** The properties as optional ones: the shape of a partial PUT. */
+export function partial<P extends Properties>(properties: P): { [K in keyof P]: Optional<Infer<P[K]>> } {
+  const loose = Object.entries(properties).map(([name, property]) => [name, withoutDefault(property)]);
+  return Object.fromEntries(loose) as { [K in keyof P]: Optional<Infer<P[K]>> };
 }
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
@@ -187,6 +182,9 @@ export const listQuery = object(listing);
 export const nothing = object({});
 /** The input of a function: the parameters of its route's path, and the values that the schema accepts. */
 export type Input<N extends string, S = typeof nothing> = Infer<S> & { [K in N]: string };
+
+/** The version that the caller has seen: `version_conflict` if it has changed (docs/reference.md, "Requests"). */
+export const expected = { expectedVersion: optional(integer(0)) };
 
 /** One page of a list under its name, and the cursor of the next page. */
 export function listOf<T>(name: string, items: Schema<T>): Schema<unknown> {

@@ -181,7 +181,7 @@ async function mustBeUsable(
   runtime: Runtime,
   handle: string,
   rule: Pick<StoredRule, "senderId" | "templateId" | "enabled">,
-  named: Partial<Pick<StoredRule, "senderId" | "templateId">>,
+  named: Pick<RuleChange, "senderId" | "templateId">,
 ): Promise<void> {
   if (rule.enabled) return mustBeSendable(runtime, handle, rule);
   const { senderId, templateId } = named;
