@@ -34,7 +34,6 @@ export const accountRows: Row[] = [
   route(`DELETE ${tokens}/:tokenId`, user, nothing, core.revokeToken, {
     summary: "Revoke a personal access token",
     description: "The token is refused from the next request on.",
-    failures: ["token_not_found"],
   }),
   route("GET /v2/account/sessions", user, listQuery, core.listSessions, {
     returns: listOf("sessions", shape.session),
@@ -44,7 +43,6 @@ export const accountRows: Row[] = [
   route("DELETE /v2/account/sessions/:sessionId", user, nothing, core.endSession, {
     summary: "Revoke a session",
     description: "Its token is refused from the next request on.",
-    failures: ["session_not_found"],
   }),
   route("GET /v2/handles/:handle/settings", operator, nothing, core.readSettings, {
     returns: object({ settings: shape.settings }),

@@ -25,7 +25,6 @@ export const campaignRows: Row[] = [
     returns: listOf("rules", shape.rule),
     summary: "List the email rules of a campaign",
     description: "Newest first. `counts` are the sends of a rule by state.",
-    failures: ["campaign_not_found"],
   }),
   route(`POST ${rules}`, operator, shape.newRule, core.createRule, {
     status: 201,

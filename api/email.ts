@@ -138,13 +138,12 @@ export const emailRows: Row[] = [
   route(`GET ${email}/messages/:messageId`, operator, nothing, core.readMessage, {
     returns: shape.messageDetail,
     summary: "Get a message and its timeline",
-    failures: ["message_not_found"],
   }),
   route(`POST ${email}/messages/:messageId/cancel`, operator, nothing, core.cancelMessage, {
     returns: object({ message: shape.message }),
     summary: "Cancel unsent deliveries",
     description: "Cancels deliveries that are QUEUED or DEFERRED.",
-    failures: ["message_not_found", "message_not_cancellable"],
+    failures: ["message_not_cancellable"],
   }),
   route(`GET ${email}/events`, operator, shape.eventListing, core.listMessageEvents, {
     returns: listOf("events", shape.messageEvent),

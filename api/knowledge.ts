@@ -23,17 +23,12 @@ export const knowledgeRows: Row[] = [
     returns: object({ document: shape.documentWithContent }),
     summary: "Get a document",
     description: "With its content.",
-    failures: ["document_not_found"],
   }),
   route(`PUT ${documents}/:documentId`, creator, shape.documentChange, core.updateDocument, {
     returns: object({ document: shape.documentWithContent }),
     summary: "Update a document",
-    failures: ["document_not_found"],
   }),
-  route(`DELETE ${documents}/:documentId`, creator, nothing, core.deleteDocument, {
-    summary: "Delete a document",
-    failures: ["document_not_found"],
-  }),
+  route(`DELETE ${documents}/:documentId`, creator, nothing, core.deleteDocument, { summary: "Delete a document" }),
   route("POST /v2/handles/:handle/knowledge/query", creator, shape.knowledgeQuery, core.queryKnowledge, {
     isReadOnly: true,
     returns: shape.queryAnswer,

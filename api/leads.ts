@@ -49,13 +49,11 @@ export const leadRows: Row[] = [
   route(`GET ${leads}/:leadId`, creator, nothing, core.readLead, {
     returns: object({ lead: shape.lead }),
     summary: "Get a lead",
-    failures: ["lead_not_found"],
   }),
   route(`DELETE ${leads}/:leadId`, operator, nothing, core.eraseLead, {
     summary: "Erase the person of a lead",
     description:
       "Erases all leads of the address on this handle and all copies of their data. A suppression of the address stays, as a digest.",
-    failures: ["lead_not_found"],
   }),
   route("POST /v2/handles/:handle/campaigns", creator, shape.newCampaign, createCampaign, {
     status: 201,

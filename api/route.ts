@@ -142,7 +142,7 @@ export interface Columns<R> {
   summary: string;
   /** What it does beyond its summary, in full sentences (Markdown), for the OpenAPI document and the tools. */
   description: string;
-  /** Its own failure codes; those of access, input, idempotency and versions follow from the other columns. */
+  /** Its own failure codes; those of access, path, input, idempotency and versions follow from the other columns. */
   failures: readonly ErrorCode[];
   /** Omitted from the OpenAPI document. */
   hidden: boolean;

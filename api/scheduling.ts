@@ -40,12 +40,8 @@ export const schedulingRows: Row[] = [
   route(`GET ${schedules}/:scheduleId`, creator, nothing, core.readSchedule, {
     returns: object({ schedule: shape.schedule }),
     summary: "Get a schedule",
-    failures: ["schedule_not_found"],
   }),
-  route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule, {
-    summary: "Delete a schedule",
-    failures: ["schedule_not_found"],
-  }),
+  route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule, { summary: "Delete a schedule" }),
   route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,
     wrote: ({ eventType }) => eventType.eventTypeId,
@@ -61,7 +57,6 @@ export const schedulingRows: Row[] = [
   route(`GET ${eventTypes}/:eventTypeId`, creator, nothing, core.readEventType, {
     returns: object({ eventType: shape.eventType }),
     summary: "Get an event type",
-    failures: ["event_type_not_found"],
   }),
   route(`PUT ${eventTypes}/:eventTypeId`, creator, shape.eventTypeChange, core.updateEventType, {
     returns: object({ eventType: shape.eventType }),
@@ -73,7 +68,6 @@ export const schedulingRows: Row[] = [
   route(`DELETE ${eventTypes}/:eventTypeId`, creator, nothing, core.deleteEventType, {
     summary: "Delete an event type",
     description: "Its bookings stay.",
-    failures: ["event_type_not_found"],
   }),
   route(`GET ${bookings}`, creator, shape.bookingListing, core.listBookings, {
     returns: listOf("bookings", shape.booking),
@@ -89,32 +83,30 @@ export const schedulingRows: Row[] = [
   route(`GET ${bookings}/:bookingUid`, creator, nothing, core.readBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Get a booking",
-    failures: ["booking_not_found"],
   }),
   route(`POST ${bookings}/:bookingUid/confirm`, creator, nothing, core.confirmBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Confirm a booking",
     description: "Accepts a booking that is PENDING.",
-    failures: ["booking_not_found", "booking_not_pending"],
+    failures: ["booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/decline`, creator, shape.declining, core.declineBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Decline a booking",
     description: "Rejects a booking that is PENDING and frees its slot.",
-    failures: ["booking_not_found", "booking_not_pending"],
+    failures: ["booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/cancel`, creator, shape.cancellation, core.cancelBooking, {
     returns: object({ booking: shape.booking }),
     summary: "Cancel a booking",
     description: "Frees the slot, refunds a payment and tells the attendee. Cancelling again is no error.",
-    failures: ["booking_not_found", "booking_not_cancellable"],
+    failures: ["booking_not_cancellable"],
   }),
   route(`POST ${bookings}/:bookingUid/sync`, creator, nothing, core.resynchronizeBooking, {
     status: 202,
     returns: object({ booking: shape.booking }),
     summary: "Synchronize a booking with its calendar",
     description: "Writes the calendar event and the meeting of the booking again, without waiting for the next retry.",
-    failures: ["booking_not_found"],
   }),
 
   route(`GET ${publicPath}`, anyone, nothing, core.listPublicEventTypes, {
@@ -163,13 +155,13 @@ export const schedulingRows: Row[] = [
     guard: core.admitVisitor,
     returns: object({ booking: shape.booking }),
     summary: "Get a booking as a visitor",
-    failures: ["booking_not_found", "rate_limited"],
+    failures: ["rate_limited"],
   }),
   route(`GET ${booking}/calendar.ics`, anyone, nothing, core.readCalendarFile, {
     guard: core.admitVisitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
-    failures: ["booking_not_found", "rate_limited"],
+    failures: ["rate_limited"],
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
@@ -177,7 +169,7 @@ export const schedulingRows: Row[] = [
     returns: shape.bookingAnswer,
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
-    failures: ["booking_not_found", "booking_not_cancellable", "rate_limited"],
+    failures: ["booking_not_cancellable", "rate_limited"],
   }),
   route(`POST ${event}/reschedule`, anyone, shape.bookingMove, core.rescheduleBooking, {
     guard: core.admitVisitor,

@@ -24,6 +24,5 @@ export const strategyRows: Row[] = [
   route(`GET ${strategy}/context/:contextId`, reader, nothing, core.readStrategy, {
     returns: shape.strategyAnswer,
     summary: "Get a stored retrieval",
-    failures: ["context_not_found"],
   }),
 ];

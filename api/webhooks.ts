@@ -30,30 +30,24 @@ function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, event
     route(`GET ${one}`, creator, nothing, core.readWebhook, {
       returns: object({ webhook: shape.webhook }),
       summary: "Get a webhook",
-      failures: ["webhook_not_found"],
     }),
-    route(`DELETE ${one}`, creator, nothing, core.deleteWebhook, {
-      summary: "Delete a webhook",
-      failures: ["webhook_not_found"],
-    }),
+    route(`DELETE ${one}`, creator, nothing, core.deleteWebhook, { summary: "Delete a webhook" }),
     route(`POST ${one}/rotate-secret`, creator, nothing, core.rotateSecret, {
       returns: object({ webhook: shape.shownWebhook }),
       summary: "Rotate the signing secret",
       description: "Answers the new secret. Earlier secrets sign as well for 24 h.",
-      failures: ["webhook_not_found", "rate_limited"],
+      failures: ["rate_limited"],
     }),
     route(`POST ${one}/test`, creator, nothing, core.testWebhook, {
       status: 202,
       returns: object({ delivery: shape.webhookDelivery }),
       summary: "Send a test event",
       description: "A success enables a disabled webhook again.",
-      failures: ["webhook_not_found"],
     }),
     route(`GET ${one}/deliveries`, creator, listQuery, core.listDeliveries, {
       returns: listOf("deliveries", shape.webhookDelivery),
       summary: "List deliveries",
       description: "Newest first, of the last 30 days.",
-      failures: ["webhook_not_found"],
     }),
     route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, nothing, core.redeliverEvent, {
       status: 202,

@@ -242,7 +242,7 @@ function failure(status: number, codes: ErrorCode[]): object {
   return { description, ...(status === 429 || status === 503 ? { headers: retryAfter } : {}), content: problem };
 }
 
-/** The failure codes of a row: those of its access, its input and its columns, and its own. */
+/** The failure codes of a row: those of its access, its path, its input and its columns, and its own. */
 function failureCodes(row: Row): ErrorCode[] {
   const { access, input, idempotent, failures: own = [] } = row;
   const hasBody = !hasQuery(row);
@@ -252,12 +252,20 @@ function failureCodes(row: Row): ErrorCode[] {
     ...inputCodes(input),
     hasBody && "payload_too_large",
     hasBody && row.accepts !== "raw" && "unsupported_media_type",
+    !own.some((code) => errors[code][0] === 404) && pathCode(row),
     Object.hasOwn(propertiesOf(input), "expectedVersion") && "version_conflict",
     ...(idempotent ? (["idempotency_conflict", "idempotency_in_progress"] as const) : []),
     ...own,
     "service_unavailable",
   ];
   return [...new Set(codes.filter((code) => code !== false))];
+}
+
+/** The code for an unknown last parameter of the path: `booking_not_found` for `:bookingUid`. */
+function pathCode({ path }: Row): ErrorCode | false {
+  const name = pathNames(path).at(-1) ?? "";
+  const noun = name.replace(/U?[Ii]d$/, "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.hasOwn(errors, `${noun}_not_found`) && (`${noun}_not_found` as ErrorCode);
 }
 
 function accessCodes(access: Access): ErrorCode[] {
