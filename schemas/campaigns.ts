@@ -60,9 +60,7 @@ export const rule = s.component("EmailRule", {
   senderId: s.string(),
   variableMappings: s.map(s.string()),
   enabled: s.boolean,
-  version: s.integer(1),
-  createdAt: s.instant,
-  updatedAt: s.instant,
+  ...s.stamps,
   counts: s.optional(s.object({ waiting: s.integer(0), sent: s.integer(0), denied: s.integer(0) })),
 });
 export type Rule = s.Infer<typeof rule>;

@@ -101,7 +101,5 @@ export const campaign = s.component("Campaign", {
   name: s.string(),
   live: s.boolean,
   verifyLeads: s.boolean,
-  version: s.integer(1),
-  createdAt: s.instant,
-  updatedAt: s.instant,
+  ...s.stamps,
 });

@@ -55,9 +55,7 @@ export const page = s.component("Page", {
   pageSlug: s.slug,
   ...body,
   url: s.string({ format: "uri" }),
-  version: s.integer(1),
-  createdAt: s.instant,
-  updatedAt: s.instant,
+  ...s.stamps,
   publishedAt: s.nullable(s.instant),
 });
 export type Page = s.Infer<typeof page>;

@@ -4,8 +4,6 @@ import * as s from "./schema.ts";
 const clockTime = s.string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
 const endTime = s.string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
 const date = s.string({ format: "date" });
-const stamps = s.ignored("version", "createdAt", "updatedAt");
-const written = { version: s.integer(1), createdAt: s.instant, updatedAt: s.instant };
 
 export const weeklyRow = s.component("WeeklyHours", { day: s.integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
@@ -25,7 +23,7 @@ export const newSchedule = s.object({
   weeklyAvailability: s.withDefault(s.array(weeklyRow, { maxItems: 200 }), []),
   overrides: s.withDefault(s.array(overrideRow, { maxItems: 2000 }), []),
   ...s.expected,
-  ...stamps,
+  ...s.ignored("version", "createdAt", "updatedAt"),
 });
 
 /** An override of the weekly hours for one date or a range of dates. */
@@ -41,7 +39,7 @@ export const schedule = s.component("Schedule", {
   timeZone: s.timeZone,
   weeklyAvailability: s.array(weeklyRow),
   overrides: s.array(overrideRow),
-  ...written,
+  ...s.stamps,
 });
 /** A schedule as it is stored. */
 export type StoredSchedule = Omit<s.Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
@@ -114,7 +112,7 @@ const paymentFields = {
   refundUntilMinutes: s.optional(s.integer(0, 525_600)),
 };
 const payment = s.object(paymentFields);
-const derived = { ...stamps, ...s.ignored("revision", "url", "bookable", "reason") };
+const derived = s.ignored("version", "createdAt", "updatedAt", "revision", "url", "bookable", "reason");
 
 /** `POST …/scheduling/event-types`. */
 export const newEventType = s.object({
@@ -155,10 +153,8 @@ export const eventType = s.component("EventType", {
   /** False if its payment can't be taken: every booking is refused then, for the reason. */
   bookable: s.boolean,
   reason: s.nullable(s.oneOf("payment_provider_not_connected", "price_missing")),
-  version: s.integer(1),
   revision: s.integer(1),
-  createdAt: s.instant,
-  updatedAt: s.instant,
+  ...s.stamps,
 });
 
 export const publicEvent = s.component("PublicEventType", {
@@ -319,7 +315,7 @@ export const booking = s.component("Booking", {
   reschedulingReason: s.nullable(s.string()),
   rescheduledFrom: s.nullable(s.object({ start: s.instant, end: s.instant })),
   confirmedAt: s.nullable(s.instant),
-  ...written,
+  ...s.stamps,
 });
 export type Booking = s.Infer<typeof booking>;
 

@@ -183,6 +183,8 @@ export const nothing = object({});
 /** The input of a function: the parameters of its route's path, and the values that the schema accepts. */
 export type Input<N extends string, S = typeof nothing> = Infer<S> & { [K in N]: string };
 
+/** What the service writes on a resource with each change. */
+export const stamps = { version: integer(1), createdAt: instant, updatedAt: instant };
 /** The version that the caller has seen: `version_conflict` if it has changed (docs/reference.md, "Requests"). */
 export const expected = { expectedVersion: optional(integer(0)) };
 
