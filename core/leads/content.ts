@@ -69,8 +69,8 @@ function onOneLine(text: string | undefined): string | undefined {
   return text?.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
 }
 
-/** The native keys of a lead; other keys are custom fields. */
-const ownKeys = new Set(Object.keys(newLead.properties ?? {}));
+/** The native keys of a lead with the path's; other keys are custom fields. */
+const ownKeys = new Set(["handle", ...Object.keys(newLead.properties ?? {})]);
 const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
 
 function withoutBlanks(input: Infer<typeof newLead>): Infer<typeof newLead> {
