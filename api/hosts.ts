@@ -43,9 +43,9 @@ export function movedPage(
   return { status: 301, headers: { Location: address, "Cache-Control": "no-cache" } };
 }
 
-/** A path on the same host: one that starts with `//` or `/\` would lead to another. */
+/** A path on the same host: one that starts with `//` or `/\` leads to another; browsers drop tabs and line breaks. */
 export function onThisHost(address: string): string {
-  return address.replace(/^[/\\]+/, "/");
+  return address.replace(/^[/\\\t\n\r]+/, "/");
 }
 
 /** Liveness can be checked at any host, also while Redis can't resolve the host. */

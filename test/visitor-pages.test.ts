@@ -156,8 +156,10 @@ t.test(
       /<html lang="de".*role="alert".*Dieser Code stimmt nicht.*name="code".*href="\/p\/acme\/contact"/s,
     );
     t.equal(/action="([^"]+)"/.exec(wrong.text.replaceAll("&amp;", "&"))?.[1], action);
-    const lured = await post(`${path}?language=de&page=//far.example/x`, { code: "000000" }).expect(400);
-    t.match(lured.text, 'href="/far.example/x"', "the way back stays on this host");
+    for (const start of ["//", "/%09/", "/%0d%5c"]) {
+      const lured = await post(`${path}?language=de&page=${start}far.example/x`, { code: "000000" }).expect(400);
+      t.match(lured.text, 'href="/far.example/x"', `the way back stays on this host: ${start}`);
+    }
     t.match((await service.visitor.post(path).send({ code: "000000" }).expect(400)).body, {
       code: "invalid_verification_code",
     });
