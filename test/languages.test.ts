@@ -1,6 +1,6 @@
 import t from "tap";
 import ts from "typescript";
-import { languageOf, stem, stopWords } from "../core/platform/languages.ts";
+import { languageOf, primaryLanguage, stem, stopWords } from "../core/platform/languages.ts";
 import { nodes, sources } from "../fixtures/sources.ts";
 import { languages, type Words, wordsOf } from "../schemas/languages.ts";
 
@@ -74,6 +74,12 @@ t.test("the language of a text is recognised by its small words; without any it 
   for (const code of ["de", "en", "es", "fr", "it", "nl", "pt"]) t.equal(languageOf("Demo?", code), code);
   for (const code of ["en", "fr"]) t.equal(languageOf("Contact?", code), code);
   t.equal(languageOf("", "fr"), "fr");
+});
+
+t.test("a page in a made-up language is read as English: word lists are cached by language", async (t) => {
+  for (const tag of ["qaaqx", "qabcdefg-DE", "zz", "x", ""]) t.equal(primaryLanguage(tag), "en", tag);
+  for (const [tag, code] of Object.entries({ "de-AT": "de", pl: "pl", "zh-Hant-TW": "zh", "fil-PH": "fil" }))
+    t.equal(primaryLanguage(tag), code);
 });
 
 t.test("words are stemmed by their own language's rules", async (t) => {

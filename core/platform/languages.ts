@@ -68,10 +68,13 @@ export const clitics: readonly string[] = [
   ...new Set(Object.values(languages).flatMap(({ answers }) => answers.clitics.split(" "))),
 ].filter((clitic) => clitic !== "");
 
-/** The primary language of a BCP 47 tag: `de` for `de-AT`. */
+/** The primary language of a BCP 47 tag: `de` for `de-AT`. Made-up ones are English, since word lists are cached by language. */
 export function primaryLanguage(tag: string): string {
-  return tag.toLowerCase().split(/[-_]/)[0] ?? "";
+  const [code = ""] = tag.toLowerCase().split(/[-_]/);
+  return code.length > 1 && names.of(code) !== undefined ? code : "en";
 }
+
+const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 
 /**
  * Detects the language of a text (ISO 639-1) by its stop words and letters; `fallback` if neither decides, as for "E-Bike?". Reads the
