@@ -280,6 +280,8 @@ export const bookingPayment = s.component("BookingPayment", {
 /** A stored payment, with the account of its checkout, and its provider's payment id once it is paid. */
 type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
   refundUntilMinutes?: number;
+  /** The end of a refund period that was over when the booking moved. */
+  refundUntil?: string;
   account?: string;
   paid?: { account: string; intent: string };
 };

@@ -73,6 +73,36 @@ t.test("a paid booking that its visitor moves keeps its payment while it waits f
   t.match(confirmed.body.booking, { status: "ACCEPTED", payment: { status: "PAID" } });
 });
 
+t.test("a move does not begin a refund period again that has ended", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const book = async (at: string) => (await stage.book("paid", at, 30).expect(201)).body.bookingUid as string;
+  const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  const move = async (bookingUid: string, day: string) => {
+    const slot = { start: `${day}T09:00:00Z`, end: `${day}T09:30:00Z` };
+    const sent = stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/paid/reschedule`).send({ bookingUid, slot });
+    return (await sent.expect(200)).body.booking.payment;
+  };
+  const cancel = async (uid: string) =>
+    (await stage.service.visitor.post(`${PUBLIC_EVENTS_PATH}/paid/bookings/${uid}/cancel`).expect(200)).body.booking;
+  const [late, unpaid, early] = [
+    await book(start),
+    await book("2026-10-05T11:00:00Z"),
+    await book("2026-10-08T10:00:00Z"),
+  ];
+  await settle(late);
+  await settle(early);
+  const ended = { refundUntil: "2026-10-04T09:00:00.000Z", refundable: false };
+  for (const day of ["2026-10-12", "2026-10-13"]) t.match(await move(late, day), ended);
+  t.match(await cancel(late), { payment: { ...ended, status: "PAID" } });
+  t.match(await move(early, "2026-10-14"), { refundUntil: "2026-10-13T09:00:00.000Z", refundable: true });
+  t.match(await cancel(early), { payment: { status: "REFUND_DUE" } });
+  await move(unpaid, "2026-10-15");
+  await settle(unpaid);
+  t.match(await cancel(unpaid), { payment: { status: "REFUND_DUE" } }, "the time that was paid for counts");
+});
+
 t.test("a price is shown in the units in which the provider charges it", async (t) => {
   const stage = await openStage(t);
   const currencies = {

@@ -9,7 +9,7 @@ import { checkAnswers } from "./answers.ts";
 import { HOLD_MINUTES } from "./booking-payments.ts";
 import type { BookableEvent } from "./catalog.ts";
 import { priceOf } from "./event-types.ts";
-import { type BookingRecord, limited, timestamp } from "./ledger.ts";
+import { type BookingRecord, limited, movedPayment, timestamp } from "./ledger.ts";
 import { idempotencyRecordOf } from "./repeats.ts";
 
 /** Moves of one booking by its visitor within 24 hours of domain time. */
@@ -120,6 +120,7 @@ export function movedBooking(
     reschedulingReason: request.reschedulingReason ?? null,
     rescheduledFrom: { start: before.start, end: before.end },
     moves: movesWithNext(runtime, before),
+    payment: movedPayment(before, runtime.now()),
     updatedAt: timestamp(runtime),
   };
   if (booking.status !== "ACCEPTED" || !event.confirmationRequired) return booking;

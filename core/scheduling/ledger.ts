@@ -138,9 +138,16 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
   const { refundUntilMinutes = usualRefundMinutes, account: _account, paid: _paid, ...payment } = booking.payment;
-  const until = Date.parse(booking.start) - refundUntilMinutes * minute;
-  const refundable = payment.status === "PAID" && now <= until;
-  return { ...payment, refundUntil: new Date(until).toISOString(), refundable };
+  const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
+  return { ...payment, refundUntil, refundable: payment.status === "PAID" && now <= Date.parse(refundUntil) };
+}
+
+/** The payment of a booking that moves: a refund period that has ended does not begin again. */
+export function movedPayment(booking: StoredBooking, now: number): StoredBooking["payment"] {
+  const { payment } = booking;
+  const presented = presentPayment(booking, now);
+  const isOver = presented?.status === "PAID" && !presented.refundable;
+  return payment && (isOver ? { ...payment, refundUntil: presented.refundUntil } : payment);
 }
 
 /** The response to a visitor who has booked, moved or cancelled. */
