@@ -267,6 +267,25 @@ t.test("a payment after the hold reclaims the slot if it is free", async (t) => 
   t.equal(await stage.service.runtime.redis.zcard(keys.blocks("acme")), 3);
 });
 
+t.test("a payment after the hold reclaims no slot of a day that is full", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price, maxBookingsPerDay: 2 });
+  const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  const book = async (at: string) => (await stage.book("paid", at, 30).expect(201)).body.bookingUid as string;
+  const [ended, unwritten] = [await book(start), await book("2026-10-05T10:00:00Z")];
+  stage.at("2026-10-05T06:40:00Z");
+  await expireHold(stage.service.runtime, { handle: "acme", bookingUid: ended });
+  const others = [await book("2026-10-05T12:00:00Z"), await book("2026-10-05T13:00:00Z")];
+  const results = [];
+  for (const uid of [ended, unwritten, ...others]) results.push(await settle(uid));
+  t.same(results, ["refund", "refund", "accepted", "accepted"]);
+  const read = async (uid: string) => (await stage.owner.get(`${base}/bookings/${uid}`)).body.booking;
+  for (const uid of [ended, unwritten])
+    t.match(await read(uid), { status: "REJECTED", payment: { status: "REFUND_DUE" } });
+  t.equal(await stage.service.runtime.redis.zcard(keys.blocks("acme")), 2);
+});
+
 t.test("a payment for a booking that was cancelled or has begun must go back", async (t) => {
   const stage = await openStage(t);
   connect(stage, provider());

@@ -2,6 +2,7 @@ import type { Booking, BookingAnswer, StoredBooking } from "../../schemas/schedu
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { expiryJobs } from "./booking-jobs.ts";
+import { dayLimitOf, offerOf, readCatalogSnapshot } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import {
   type BookingRecord,
@@ -72,8 +73,8 @@ async function checkoutOf(
 type Settlement = "accepted" | "repeated" | "refund";
 
 /**
- * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken or the
- * booking was cancelled, the payment is marked REFUND_DUE and refunded. Idempotent in any order of calls. `booking_not_found`. `paid`
+ * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken, the
+ * day full or the booking cancelled, the payment is marked REFUND_DUE and refunded. Idempotent in any order of calls. `booking_not_found`. `paid`
  * names the payment at its provider.
  */
 export async function settlePayment(
@@ -81,14 +82,17 @@ export async function settlePayment(
   { paid, ...name }: BookingName & { paid?: NonNullable<Payment["paid"]> },
 ): Promise<Settlement> {
   let isFirst = false;
-  const booking = await changeBooking(runtime, name, (before) => {
+  const booking = await changeBooking(runtime, name, async (before) => {
     if (before.payment === null) throw new Fail("booking_not_found");
     isFirst = before.payment.status === "REQUIRED";
     if (!isFirst) return undefined;
     const payment = { ...before.payment, ...(paid ? { paid } : {}) };
     const refund = refundDue(runtime, before, payment);
     const isLate = before.status === "CANCELLED" || Date.parse(before.start) <= runtime.now();
-    return isLate ? refund : { ...accepted(runtime, before, payment), ifTaken: refund };
+    if (isLate) return refund;
+    const offer = offerOf(await readCatalogSnapshot(runtime, name.handle), before.eventTypeId);
+    const dayLimit = offer && dayLimitOf(offer, Date.parse(before.start));
+    return { ...accepted(runtime, before, payment), dayLimit, ifTaken: refund };
   });
   if (booking.payment?.status !== "PAID") return "refund";
   return isFirst ? "accepted" : "repeated";

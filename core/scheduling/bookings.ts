@@ -20,7 +20,7 @@ import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { openJobs } from "./booking-jobs.ts";
 import { visitorFile } from "./booking-mails.ts";
-import { readCatalogSnapshot } from "./catalog.ts";
+import { offerOf, readCatalogSnapshot } from "./catalog.ts";
 import {
   ALL_STATUSES,
   type BookingRecord,
@@ -197,9 +197,7 @@ async function findPublicBooking(
     readCatalogSnapshot(runtime, handle),
     findBooking(runtime.redis, handle, bookingUid),
   ]);
-  const offers = [...(moment?.catalog.offers.values() ?? [])];
-  const current = offers.find(({ event }) => event.eventTypeId === kept?.eventTypeId);
-  const slugs = [kept?.eventSlug, current?.event.slug];
+  const slugs = [kept?.eventSlug, offerOf(moment, kept?.eventTypeId)?.event.slug];
   if (moment === undefined || kept === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
   return kept;
 }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
-import { type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
+import { localDay, type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { minute, storedZone } from "../platform/zones.ts";
@@ -68,6 +68,17 @@ export async function readCatalogSnapshot({ redis }: Runtime, handle: string): P
     return { ...read, version, state, bytes: bytesOf(read) };
   });
   return { catalog, timesVersion };
+}
+
+/** An event type by its id, whatever its slug and status; undefined if it was deleted. */
+export function offerOf(snapshot: CatalogSnapshot | undefined, eventTypeId = ""): BookableEvent | undefined {
+  return [...(snapshot?.catalog.offers.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId);
+}
+
+/** The most bookings of an event type that may start on the local day [from, to) of a start; undefined without a limit. */
+export function dayLimitOf({ terms }: BookableEvent, start: number) {
+  const { perDay: max, timetable } = terms;
+  return max ? { max, ...localDay(timetable.timeZone, start) } : undefined;
 }
 
 /** True for an event type that visitors may see and book (docs/reference.md, "Event types"). */

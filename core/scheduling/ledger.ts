@@ -37,6 +37,8 @@ export interface Change {
   jobs?: Job[];
   /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
   visitor?: Visitor | undefined;
+  /** The most bookings of its event type that may start in [from, to). */
+  dayLimit?: { max: number; from: number; to: number } | undefined;
   /** Where repeats of its request find the answer. */
   idempotency?: IdempotencyRecord | undefined;
 }
@@ -48,8 +50,6 @@ export interface Transition extends Change {
   before?: BookingRecord | undefined;
   /** Version of the catalog by which it was judged; absent if the catalog doesn't matter. */
   catalogVersion?: string;
-  /** The most bookings of its event type that may start in [from, to). */
-  dayLimit?: { max: number; from: number; to: number } | undefined;
 }
 
 /** The result of a transition; `repeated` if its idempotency key was used before. */
@@ -83,7 +83,7 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
 
 /**
  * Commits the change that `make` returns for the current booking, and retries on conflict; undefined leaves the booking as it is. `ifTaken`
- * replaces a change whose slot is taken. Returns the booking afterwards; undefined if it is gone.
+ * replaces a change whose slot is taken or whose day is full. Returns the booking afterwards; undefined if it is gone.
  */
 export async function changeIfKept(
   runtime: Runtime,
@@ -96,7 +96,8 @@ export async function changeIfKept(
     if (change === undefined) return { booking: before && toBooking(handle, before, runtime.now()) };
     const { ifTaken, ...first } = change;
     let written = await commitBooking(runtime, { handle, before, ...first });
-    if (written.kind === "taken" && ifTaken) written = await commitBooking(runtime, { handle, before, ...ifTaken });
+    if (ifTaken && (written.kind === "taken" || written.kind === "full"))
+      written = await commitBooking(runtime, { handle, before, ...ifTaken });
     return written.kind === "written" ? written : undefined;
   });
   return booking;

@@ -1,6 +1,6 @@
 import type { BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { availableSlots, checkNonce, isBookable, localDay, reachOf } from "../engines/slots/slots.ts";
+import { availableSlots, checkNonce, isBookable, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -15,7 +15,7 @@ import {
   readBookingRequest,
   readMoveRequest,
 } from "./booking-request.ts";
-import type { BookableEvent } from "./catalog.ts";
+import { type BookableEvent, dayLimitOf } from "./catalog.ts";
 import { type CommitResult, commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
 import { type Bookable, findBookableEvent, slotRequestOf } from "./offers.ts";
 import { readStoredAnswer } from "./repeats.ts";
@@ -137,10 +137,9 @@ async function moveTransition(runtime: Runtime, bookable: Bookable, request: Mov
 }
 
 /** The catalog and the limits by which a request for a slot is judged. */
-function judgedBy({ terms, snapshot }: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
-  const { perDay: max, timetable } = terms;
-  const dayLimit = max ? { max, ...localDay(timetable.timeZone, slot.start) } : undefined;
-  return { handle, catalogVersion: snapshot.catalog.version, dayLimit, visitor };
+function judgedBy(bookable: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
+  const { version } = bookable.snapshot.catalog;
+  return { handle, catalogVersion: version, dayLimit: dayLimitOf(bookable, slot.start), visitor };
 }
 
 /** A slot, and the circumstances that decide whether it can be booked. */

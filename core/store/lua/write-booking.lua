@@ -5,7 +5,7 @@
 --   outbox, record (of the idempotency key), credentials (connected accounts; zset), bucket (of the visitor's network), attendee (its
 --   future bookings; zset uid by start)
 -- Input: version (expected; 0: a new booking), catalogVersion (as read; absent: any), json, status, uid, start, now, slot ("claim" it;
---   "reclaim" it, which succeeds too if the booking still has it; "hold" it as it is; "release" it), block (member, from, to; for a claim),
+--   "reclaim" it, which succeeds too while the booking holds it; "hold" it as it is; "release" it), block (member, from, to; for a claim),
 --   eventTypeId, dayLimit (optional: max bookings from `from` to `to`), record (to store; "forget" removes it), recordMs, jobs, syncJobs
 --   (for the connected accounts), networkLimit (optional: interval, µs until a new token, and burst of the bucket), maxFuture (bookings of
 --   the attendee; 0: any number)
@@ -77,7 +77,7 @@ end
 local before = redis.call('HGET', keys.booking, 'block') or ''
 local held = before ~= '' and redis.call('ZREM', keys.blocks, before) == 1
 local refused, wait = false, nil
-if input.slot == 'claim' or (input.slot == 'reclaim' and not held) then
+if input.slot == 'claim' or (input.slot == 'reclaim' and not (held and isHeld(input.uid))) then
   refused = isTaken(input.block.from, input.block.to) and 'taken' or isFull() and 'full'
 end
 if not refused then wait = crowdedFor(); refused = wait and 'crowded' end
