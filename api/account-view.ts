@@ -44,13 +44,13 @@ function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Wor
 
 /** The form for the address. A signed-in browser also gets a link to continue, and the form switches accounts. */
 function emailForm({ returnTo, problem, session }: Step<"email">, words: Words, service: string): CardContent {
-  const { title, done, goOn, intro, ended, email, send } = words.signIn;
+  const { title, done, goOn, intro, other, ended, email, send } = words.signIn;
   const wrong = problem && { email: words.mistakes.email, ended }[problem];
   const onward = session?.location && cardLink(goOn, session.location);
-  const body = html`${session && html`<p>${sentence(done, { email: session.email, service })}</p>\n${onward}\n<hr>\n`}<p>${intro}</p>
+  const body = html`${session && html`<p>${sentence(done, { email: session.email, service })}</p>\n${onward}\n<hr>\n`}<p>${session ? other : intro}</p>
 <form method="post">
 ${problemOf(wrong)}
-<label>${email}<input type="email" name="email" autocomplete="email" autofocus required maxlength="254"${describedBy(wrong)}></label>
+<label>${email}<input type="email" name="email" autocomplete="email"${!session && html` autofocus`} required maxlength="254"${describedBy(wrong)}></label>
 ${hiddenInputs({ returnTo })}<button>${send}</button>
 </form>`;
   return { title: fillPlaceholders(title, { service }), body };
@@ -123,11 +123,24 @@ ${hiddenInputs({ attemptId, proof })}
 
 /** The consent page of a client that asks for the tools of a handle, or a redirect. */
 export function authorizationView(step: AuthorizationStep, request: Request): View {
-  return step.step === "ask" ? consentView(step, request) : redirect(step);
+  if (step.step === "onward") return redirect(step);
+  return step.step === "ask" ? consentView(step, request) : strangerView(step, request);
+}
+
+/** The page for a person whose account has no access to the handle: another account may have it. */
+function strangerView({ user, loginUrl }: Pick<ConsentRequest, "user" | "loginUrl">, request: Request): View {
+  const language = request.language();
+  const { failures, pairing } = wordsOf(language);
+  const { title, advice } = failures.forbidden;
+  const body = html`<p>${advice}</p>
+<p class="as">${sentence(pairing.signedInAs, { email: user })}</p>
+${cardLink(pairing.other, loginUrl)}`;
+  return cardView({ language, title, status: 403, body });
 }
 
 /** The consent page for the signed-in person. */
-function consentView({ client, handle, name, user, scopes, request, proof }: ConsentRequest, asked: Request): View {
+function consentView(step: ConsentRequest, asked: Request): View {
+  const { client, handle, name, user, loginUrl, scopes, request, proof } = step;
   const language = asked.language();
   const { authorize: words, connect, pairing } = wordsOf(language);
   const target = new URL(request.redirect_uri);
@@ -149,6 +162,7 @@ ${facts}
 ${hiddenInputs({ ...request, proof })}
 ${pairingButtons(pairing)}
 </form>
+${otherLink(pairing.other, loginUrl)}
 <p class="note">${words.note}</p>`;
   // Chromium applies `form-action` to each redirect, and the client's callback may redirect to another origin.
   return cardView({ language, title: words.title, body, leadsTo: [target.protocol] });

@@ -105,6 +105,9 @@ t.test("a signed-in person sees the account, can continue, and can switch accoun
   const cookie = cookiesOf(await post(service, { signInId, code: await codeAt(inbox) }).expect(200));
   const open = (query = "") => service.visitor.get(`/login${query}`).set("Cookie", cookie).expect(200);
   t.match((await open()).text, /You are signed in to .*service\.test.* as .*ada@example\.com.*type="email"/s);
+  const signedIn = (await open("?returnTo=/oauth/x")).text;
+  t.match(signedIn, /Continue.*Use another address/s);
+  t.notMatch(signedIn, /autofocus/, "the way on comes first");
   t.match((await open("?returnTo=/oauth/x")).text, /href="http:\/\/service\.test\/oauth\/x">Continue/);
   t.notMatch((await open("?returnTo=https://evil.example/")).text, /evil\.example\/">Continue|Continue/);
   t.notMatch((await service.visitor.get("/login").expect(200)).text, /You are signed in/);

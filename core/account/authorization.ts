@@ -13,8 +13,11 @@ import { displayNameOf } from "./settings.ts";
 type Page = Infer<typeof authorizationPage>;
 type Fields = Omit<Page, "cookie">;
 
-/** A redirect, or the contents of the consent page. */
-export type AuthorizationStep = { step: "onward"; location: string } | ConsentRequest;
+/** A redirect, the contents of the consent page, or the user whose account has no access. */
+export type AuthorizationStep =
+  | { step: "onward"; location: string }
+  | ConsentRequest
+  | ({ step: "stranger" } & Pick<ConsentRequest, "user" | "loginUrl">);
 
 /** A client's request for the tools of a handle. `proof` ties the form to this request and session. */
 export interface ConsentRequest {
@@ -24,6 +27,8 @@ export interface ConsentRequest {
   /** The name by which people know the handle. */
   name: string;
   user: string;
+  /** Address of the sign-in, which returns here. */
+  loginUrl: string;
   scopes: string[];
   request: Fields;
   proof: string;
@@ -52,25 +57,25 @@ export async function describeServer({ env }: Runtime): Promise<Record<string, u
 /**
  * Handles a client's authorization request. An unknown client or redirect address is shown to the user (`invalid_request`); other errors
  * redirect to the client. A browser without a session signs in first, so that nobody's link leads a stranger away from here (RFC 9700,
- * section 4.11.2). `forbidden` if the user has no role on the handle.
+ * section 4.11.2).
  */
 export async function askAuthorization(runtime: Runtime, { cookie, ...request }: Page): Promise<AuthorizationStep> {
   const { env } = runtime;
   mustBeBuiltIn(env);
   const session = await sessionOfCookie(runtime, cookie);
-  const location = loginUrl(env, `${env.BASE_URL}/oauth/authorize?${queryOf(request)}`);
+  const login = loginUrl(env, `${env.BASE_URL}/oauth/authorize?${queryOf(request)}`);
   // Documents are fetched only for signed-in users.
-  if (session === undefined && isDocumentId(request.client_id)) return { step: "onward", location };
+  if (session === undefined && isDocumentId(request.client_id)) return { step: "onward", location: login };
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
-  if (session === undefined) return { step: "onward", location };
+  if (session === undefined) return { step: "onward", location: login };
   const fault = faultOf(env, request);
   if (fault) return { step: "onward", location: backTo(env, request, fault) };
   const handle = handleOf(env, request.resource) as string;
-  await mustBelong(runtime, handle, session);
-  const user = session.email ?? session.userId;
+  const who = { user: session.email ?? session.userId, loginUrl: login };
+  if (!(await belongs(runtime, handle, session))) return { step: "stranger", ...who };
   const name = await displayNameOf(runtime.redis, handle);
   const proof = formProof(env, session, formOf(request));
-  return { step: "ask", client: client.name, handle, name, user, scopes: scopesOf(request), request, proof };
+  return { step: "ask", client: client.name, handle, name, ...who, scopes: scopesOf(request), request, proof };
 }
 
 /**
@@ -101,7 +106,8 @@ async function grant(
   request: Fields,
   { client, session }: { client: string; session: TokenSession },
 ): Promise<{ code: string }> {
-  await mustBelong(runtime, handleOf(runtime.env, request.resource) as string, session);
+  if (!(await belongs(runtime, handleOf(runtime.env, request.resource) as string, session)))
+    throw new Fail("forbidden");
   const code = runtime.id("oac_");
   const granted: CodeGrant = {
     clientId: request.client_id,
@@ -142,10 +148,9 @@ function scopesOf({ scope = "" }: Fields): string[] {
   return allScopes.filter((one) => scope === "" || scope.split(" ").includes(one));
 }
 
-async function mustBelong({ redis }: Runtime, handle: string, { userId }: TokenSession): Promise<void> {
+async function belongs({ redis }: Runtime, handle: string, { userId }: TokenSession): Promise<boolean> {
   const role = await roleOf(redis, handle, userId);
-  if (role === undefined || !hasRole(role, "CREATOR"))
-    throw new Fail("forbidden", { detail: `Your account has no access to ${handle}.` });
+  return role !== undefined && hasRole(role, "CREATOR");
 }
 
 /** The client's redirect address with the response, the state and the issuer (RFC 9207). */
