@@ -596,6 +596,28 @@ t.test("a buyer whose answer was lost gets in: GET alone redeems a code, and the
   t.notOk((await returned()).searchParams.has("access"), "an hour later the return gives no code");
 });
 
+t.test("a page that is paid after its account was disconnected opens all the same", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const { credentialId } = await connect(owner);
+  const { back, sessionId, open } = await buyCourse({ service, stripe });
+  await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+  const session = stripe.sessions.get(sessionId) as StripeSession;
+  const bought = async () => (await owner.get("/v2/handles/acme/pages/course/purchases").expect(200)).body.purchases;
+  await tell(service, stripe.notice(session, "checkout.session.completed", { account: "acct_of_a_stranger" }));
+  const old = { ...session, form: { ...session.form, "metadata[until]": "1" } };
+  await tell(service, stripe.notice(old, "checkout.session.completed"));
+  t.same(await bought(), []);
+  await tell(service, stripe.notice(session, "checkout.session.completed"));
+  t.match(await bought(), [{ sessionId, refundedAt: null }]);
+  stripe.isDown = true;
+  const paid = new URL((await open(back).expect(303)).headers.location as string);
+  t.match((await open(paid).expect(200)).text, /secret/, "a recorded purchase needs no provider");
+  await tell(service, stripe.refundNotice(session));
+  t.match(await bought(), [{ sessionId, refundedAt: String }]);
+  t.notOk(new URL((await open(back).expect(303)).headers.location as string).searchParams.has("access"));
+});
+
 t.test("a checkout leads back to the host on which it was started, and opens the page there", async (t) => {
   const { service, owner, stripe } = await start(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
   await owner.post("/v2/handles/acme/pages").send(course).expect(201);

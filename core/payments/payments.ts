@@ -16,10 +16,11 @@ import {
 import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
+import { isSigned, sign } from "../platform/sealing.ts";
 import { credentialRecords, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
+import { findPurchase, noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 
 type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 type BookingName = { handle: string; bookingUid: string };
@@ -27,6 +28,9 @@ type BookingName = { handle: string; bookingUid: string };
 /** Seconds for which the first return from a checkout is remembered, and ms in which further returns give another code. */
 const RETURN_RETENTION_SECONDS = 400 * 86_400;
 const RETURN_WINDOW_MS = 3_600_000;
+/** Ms for which the payment of a page's checkout counts, even if its owner has disconnected the account. */
+const RECEIPT_TTL_MS = 30 * 86_400_000;
+const receiptPurpose = "page checkout";
 /** Provider calls that one network may cause by checkouts of pages: 20 at once, then one in 6 seconds. */
 const checkoutLimit = { burst: 20, rate: 1 / 6 };
 
@@ -60,12 +64,21 @@ export async function startPageCheckout(
     account,
     title: page.title,
     ...price,
-    metadata: { kind: "page", handle, pageSlug },
+    metadata: { kind: "page", handle, pageSlug, ...receiptOf(runtime, { handle, pageSlug, account }) },
     // The provider inserts the session's id there.
     successUrl: `${visited.origin}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
     cancelUrl: visited.href,
   }).catch((error: Error) => unavailable(runtime, handle, error));
   return { nextAction: { type: "redirect_to_checkout", url: addressOf(session) } };
+}
+
+/** Proof that a page's checkout was opened here for an account, and the end of the proof in ms. */
+function receiptOf(
+  { env }: Runtime,
+  { handle, pageSlug, account }: Record<"handle" | "pageSlug" | "account", string>,
+): { until: string; receipt: string } {
+  const until = String(Date.now() + RECEIPT_TTL_MS);
+  return { until, receipt: sign(env, receiptPurpose, [handle, pageSlug, account, until].join(" ")) };
 }
 
 function priceOf({ accessMode, price }: StoredPage): NonNullable<StoredPage["price"]> {
@@ -85,14 +98,23 @@ export async function returnToPage(
   const { session, host = "" } = input;
   await publishedPage(runtime, input);
   const page = await visitedUrl(runtime, input, host);
-  const paid = session === undefined ? undefined : await paidSession(runtime, input, session);
-  if (paid) await recordPurchase(runtime, input, paid);
-  if (paid && (await mayReturn(runtime, input.handle, paid)))
-    page.searchParams.set(
-      "access",
-      await accessCode(runtime, input, { payment: paid.payment_intent, isReceipt: true }),
-    );
+  const paid = session === undefined ? undefined : await purchaseBy(runtime, input, session);
+  if (session !== undefined && paid && (await mayReturn(runtime, input.handle, { session, ...paid })))
+    page.searchParams.set("access", await accessCode(runtime, input, { ...paid, isReceipt: true }));
   return { location: page.href };
+}
+
+/** The payment of this page by a checkout, which is recorded; undefined for an unpaid or foreign one. A recorded one needs no provider. */
+async function purchaseBy(
+  runtime: Runtime,
+  page: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
+  session: string,
+): Promise<{ payment: string | null } | undefined> {
+  const known = await findPurchase(runtime, page.handle, session);
+  if (known?.pageSlug === page.pageSlug) return { payment: known.payment };
+  const paid = await paidSession(runtime, page, session);
+  if (paid) await recordPurchase(runtime, page, paid);
+  return paid && { payment: paid.payment_intent };
 }
 
 /** The session of the handle's account by which this page was paid; undefined for any other session. */
@@ -110,10 +132,14 @@ async function paidSession(
 }
 
 /** True within an hour of the first return, unless the payment was refunded. */
-async function mayReturn(runtime: Runtime, handle: string, { id, payment_intent }: CheckoutSession): Promise<boolean> {
-  if (await refundedAt(runtime, handle, payment_intent)) return false;
+async function mayReturn(
+  runtime: Runtime,
+  handle: string,
+  { session, payment }: { session: string; payment: string | null },
+): Promise<boolean> {
+  if (await refundedAt(runtime, handle, payment)) return false;
   const now = Date.now();
-  const first = await runtime.redis.set(keys.pageCheckout(id), now, "EX", RETURN_RETENTION_SECONDS, "NX", "GET");
+  const first = await runtime.redis.set(keys.pageCheckout(session), now, "EX", RETURN_RETENTION_SECONDS, "NX", "GET");
   return first === null || now - Number(first) < RETURN_WINDOW_MS;
 }
 
@@ -129,20 +155,19 @@ export async function receiveStripeEvent(
   const event = readEvent(runtime.env, await buffer(body as AsyncIterable<Buffer>), signature);
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
   // Another account could create sessions that name somebody else's bookings.
-  if (handle === undefined || !(await isReceiver(runtime, event, { handle, bookingUid }))) return { received: true };
+  if (handle === undefined || !(await isReceiver(runtime, handle, event))) return { received: true };
   if (kind === "booking" && bookingUid !== undefined) await noteBooking(runtime, event, { handle, bookingUid });
   if (kind === "page" && pageSlug !== undefined) await notePage(runtime, event, { handle, pageSlug });
   return { received: true };
 }
 
-/** True for an account of the handle, and for that of the booking's checkout, even if its owner has disconnected it meanwhile. */
-async function isReceiver(
-  runtime: Runtime,
-  { account }: StripeEvent,
-  { handle, bookingUid = "" }: { handle: string; bookingUid: string | undefined },
-): Promise<boolean> {
+/** True for an account of the handle, and for that of the checkout, even if its owner has disconnected it meanwhile. */
+async function isReceiver(runtime: Runtime, handle: string, { account, data }: StripeEvent): Promise<boolean> {
   if (account === undefined) return false;
   if ((await accountsOf(runtime, handle)).includes(account)) return true;
+  const { bookingUid = "", pageSlug = "", until = "", receipt = "" } = data.object.metadata ?? {};
+  const isOpenedHere = isSigned(runtime.env, receiptPurpose, [handle, pageSlug, account, until].join(" "), receipt);
+  if (isOpenedHere && Date.now() < Number(until)) return true;
   return (await findBooking(runtime.redis, handle, bookingUid))?.payment?.account === account;
 }
 
