@@ -3,14 +3,11 @@ import type { Fail } from "../core/platform/errors.ts";
 import * as shape from "../schemas/account.ts";
 import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { authorizationView, oauthFailureView, pairedView, pairingView, signInView } from "./account-view.ts";
-import { failureView } from "./failure-view.ts";
+import { browserPage, failureView } from "./failure-view.ts";
 import { anyone, operator, page, type Request, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
-
-/** Pages for a browser, which may carry a session cookie. */
-const browserPage = { headerInputs: ["cookie"], errorView: failureView } as const;
 
 /** The session check, personal access tokens, and the pairing of desktop clients. */
 export const accountRows: Row[] = [

@@ -32,6 +32,9 @@ const byStatus: Record<number, FailureName> = {
   503: "away",
 };
 
+/** Pages for a browser, which may carry a session cookie. */
+export const browserPage = { headerInputs: ["cookie"], errorView: failureView } as const;
+
 /** The page of a failure in the visitor's language: a title, one sentence and a link. The app adds the headers. */
 export function failureView(fail: Fail, request: Request): View {
   const language = request.language();

@@ -3,16 +3,13 @@ import * as shape from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { nothing, object } from "../schemas/schema.ts";
 import { cardLink, cardView, decisionButtons, factList, hiddenInputs } from "./card.ts";
-import { failureView } from "./failure-view.ts";
+import { browserPage } from "./failure-view.ts";
 import { html, redirect, sentence } from "./html.ts";
 import { creator, page, type Request, type Row, route, type View } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
 const consent = "/oauth/scheduling/:providerKey";
-
-/** Pages for a browser, which may carry a session cookie. */
-const browserPage = { headerInputs: ["cookie"], errorView: failureView } as const;
 
 /** Provider accounts, and the return of browsers from providers. */
 export const integrationRows: Row[] = [

@@ -1,11 +1,11 @@
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { hasRole, mustHaveScope } from "../core/account/face.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
-import type { Schema } from "../schemas/schema.ts";
+import { propertiesOf, type Schema } from "../schemas/schema.ts";
 import { mustBeBounded } from "./body.ts";
 import { checkInput } from "./input.ts";
 import { operationId } from "./openapi/operation.ts";
-import { published, writable } from "./openapi/published.ts";
+import { published } from "./openapi/published.ts";
 import { asFail, problemReply } from "./problem.ts";
 import type { Row, ToolColumn } from "./route.ts";
 
@@ -74,10 +74,8 @@ function without<T>(value: T, fields: readonly string[]): T {
 
 /** The row's input schema, without the handle, which is in the address, and without ignored fields. */
 function inputOf(schema: Schema<unknown>, owner: string): Tool["inputSchema"] {
-  const taken = writable(schema).filter(([name]) => name !== "handle");
-  const required = ((schema.required ?? []) as string[]).filter((name) => name !== "handle");
-  const input = { ...schema, properties: Object.fromEntries(taken), required };
-  return published(input, { owner }) as Tool["inputSchema"];
+  const { handle: _, ...properties } = propertiesOf(schema);
+  return published({ ...schema, properties }, { owner }) as Tool["inputSchema"];
 }
 
 function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResult {
