@@ -9,9 +9,9 @@ export const lastMessages = 40;
 export const question = s.object({ question: s.string() });
 
 /** A part of a message: only texts are read. */
-export const chatPart = s.component("ChatPart", { type: s.string(), text: s.optional(s.string()) });
+const chatPart = s.component("ChatPart", { type: s.string(), text: s.optional(s.string()) });
 /** A message of a chat as the AI SDK's client sends it. */
-export const chatMessage = s.component("ChatMessage", {
+const chatMessage = s.component("ChatMessage", {
   id: s.optional(s.string()),
   role: s.oneOf("user", "assistant"),
   parts: s.array(chatPart),
@@ -36,7 +36,7 @@ export const evidenceCard = s.component("EvidenceCard", {
 });
 export type EvidenceCard = s.Infer<typeof evidenceCard>;
 
-export const ctaCard = s.component("CtaCard", { label: s.string(), actionType: s.oneOf("link"), href: s.string() });
+const ctaCard = s.component("CtaCard", { label: s.string(), actionType: s.oneOf("link"), href: s.string() });
 export type CtaCard = s.Infer<typeof ctaCard>;
 
 /** The answer of the JSON route (docs/reference.md, "Answers"). */
@@ -65,7 +65,7 @@ export const dynamicView = s.object({
   visualAccent: s.oneOf("signal", "launch", "support", "proof"),
 });
 
-export const formField = s.component("FormField", {
+const formField = s.component("FormField", {
   key: s.id,
   label: s.string(),
   type: s.oneOf("text", "email", "tel", "textarea", "select"),

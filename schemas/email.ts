@@ -58,7 +58,7 @@ const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
 export type RecordStatus = (typeof recordStatuses)[number];
 
 /** A DNS record that the domain's owner publishes. Names are absolute; an MX value is preference and host. */
-export const dnsRecord = s.component("DnsRecord", {
+const dnsRecord = s.component("DnsRecord", {
   type: s.oneOf("TXT", "MX"),
   name: s.string(),
   value: s.string(),
@@ -205,7 +205,7 @@ export const newMessage = s.object({
 });
 
 /** One recipient of a message. */
-export const mailDelivery = s.component("MessageDelivery", { recipient: s.string(), status });
+const mailDelivery = s.component("MessageDelivery", { recipient: s.string(), status });
 
 /** A message as its owner reads it. */
 export const message = s.component("Message", {

@@ -99,10 +99,10 @@ export const errors = {
 export type ErrorCode = keyof typeof errors;
 
 /** The code of a failure. */
-export const errorCode = s.named("ErrorCode", s.oneOf(...(Object.keys(errors) as ErrorCode[])));
+const errorCode = s.named("ErrorCode", s.oneOf(...(Object.keys(errors) as ErrorCode[])));
 
 /** One invalid input: a JSON pointer into the request (RFC 6901), and what is wrong there. */
-export const inputError = s.component("InputError", { path: s.string(), message: s.string() });
+const inputError = s.component("InputError", { path: s.string(), message: s.string() });
 export type InputError = s.Infer<typeof inputError>;
 
 /** A failure as clients read it (RFC 9457). */

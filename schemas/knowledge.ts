@@ -51,7 +51,7 @@ export const documentWithContent = s.component("DocumentWithContent", {
 export type Document = s.Infer<typeof document>;
 
 /** A passage of a document that a query found. */
-export const queryResult = s.component("KnowledgeResult", {
+const queryResult = s.component("KnowledgeResult", {
   documentId: s.id,
   title: s.string(),
   topic: s.string(),

@@ -4,14 +4,14 @@ import * as s from "./schema.ts";
 export const MAX_CONTENT_BYTES = 262_144;
 
 /** The initial contents of a page's assistant. */
-export const pageAssistant = s.component("PageAssistant", {
+const pageAssistant = s.component("PageAssistant", {
   title: s.optional(s.text(120)),
   intro: s.optional(s.text(500)),
   suggestedQuestions: s.optional(s.array(s.line(200), { maxItems: 3 })),
 });
 
 /** The price of a paid page, in minor units of an ISO 4217 currency. */
-export const pagePrice = s.component("Price", {
+const pagePrice = s.component("Price", {
   amountMinor: s.integer(1, 99_999_999),
   currency: s.string({ pattern: "^[A-Za-z]{3}$" }),
 });

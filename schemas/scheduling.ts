@@ -5,9 +5,9 @@ const clockTime = s.string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
 const endTime = s.string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
 const date = s.string({ format: "date" });
 
-export const weeklyRow = s.component("WeeklyHours", { day: s.integer(0, 6), startTime: clockTime, endTime });
+const weeklyRow = s.component("WeeklyHours", { day: s.integer(0, 6), startTime: clockTime, endTime });
 /** One of `{date, startTime, endTime}`, `{date, unavailable: true}`, `{from, to, unavailable: true}`. */
-export const overrideRow = s.component("ScheduleOverride", {
+const overrideRow = s.component("ScheduleOverride", {
   date: s.optional(date),
   from: s.optional(date),
   to: s.optional(date),
@@ -65,7 +65,7 @@ const fieldTypes = [
 /** Types of location with special behaviour; others only show their label. */
 const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
-export const bookingField = s.component("BookingField", {
+const bookingField = s.component("BookingField", {
   id: s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
   label: s.line(200),
   type: s.folded(s.oneOf(...fieldTypes), fieldTypes),
@@ -196,7 +196,7 @@ export const slotQuery = s.object({
   bookingUid: s.optional(s.string({ maxLength: 128 })),
 });
 /** A start and end that can be booked. */
-export const availableSlot = s.component("Slot", {
+const availableSlot = s.component("Slot", {
   start: s.instant,
   end: s.instant,
   timeZone: s.timeZone,
@@ -267,7 +267,7 @@ export const bookingListing = s.object({
   ...s.listing,
 });
 
-export const bookingPayment = s.component("BookingPayment", {
+const bookingPayment = s.component("BookingPayment", {
   amountMinor: price,
   currency,
   status: s.oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),

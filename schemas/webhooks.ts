@@ -103,7 +103,7 @@ const bookingData = s.object({ handle: s.handle, booking });
 const span = s.object({ start: s.instant, end: s.instant });
 const leadData = s.object({ handle: s.handle, lead });
 /** A returned delivery. */
-export const returnedMail = s.component("ReturnedMail", {
+const returnedMail = s.component("ReturnedMail", {
   messageId: s.string(),
   recipient: s.string(),
   purpose: s.oneOf(...purposes),
@@ -113,7 +113,6 @@ export const returnedMail = s.component("ReturnedMail", {
   /** True if the address is suppressed because of it. */
   suppressed: s.boolean,
 });
-export type ReturnedMail = s.Infer<typeof returnedMail>;
 const emailData = s.object({ handle: s.handle, email: returnedMail });
 
 /** The `data` of each kind of event. */
