@@ -42,31 +42,6 @@ for (const does of ["hang", "close", "421"] as const) {
   }
 }
 
-for (const at of ["greeting", "hello", "mail", "recipient", "data", "dot"] as const)
-  for (const does of ["repeat", "repeat late"] as const)
-    t.test(`a server that says its reply at ${at} twice (${does}) gets each mail once`, async (t) => {
-      const rude = await startRudeServer(t, { at, does });
-      const service = await startMailing(t, `${rude.url}?maxConnections=4`, hurried(100));
-      const { send, until } = await makeSending(service);
-      const ids = await Promise.all(Array.from({ length: 30 }, (_, place) => send([`ann${place}@far.example`])));
-      await eventually(() => rude.connections >= 5);
-      rude.rudeness = undefined;
-      for (const id of ids) await until(id, "SENT");
-      t.equal(rude.contents.length, 30, "no mail went twice");
-    });
-
-t.test("a reply that comes before the content is not its answer", async (t) => {
-  const rude = await startRudeServer(t, { at: "data", does: "repeat" });
-  rude.verdict = "554 5.7.1 spam";
-  const service = await startMailing(t, rude.url, hurried(100));
-  const { send, read, until } = await makeSending(service);
-  const id = await send(["ann@far.example"]);
-  await eventually(async () => (await read(id)).timeline.length > 2);
-  rude.rudeness = undefined;
-  const { timeline } = await until(id, "FAILED");
-  t.match(timeline.at(-1), { reason: "content_refused: 554 5.7.1 spam" });
-});
-
 for (const at of ["hello", "recipient", "dot"] as const)
   t.test(`a server that trickles a reply at ${at} is left in the end`, async (t) => {
     const rude = await startRudeServer(t, { at, does: "trickle" });

@@ -1,4 +1,10 @@
+import type { Buffer } from "node:buffer";
+import { Readable } from "node:stream";
+import type MailMessage from "nodemailer/lib/mailer/mail-message";
+import { parseConnectionUrl } from "nodemailer/lib/shared";
+import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool";
 import type { Purpose } from "../../../schemas/email.ts";
+import type { Envelope, Mailer } from "../../platform/runtime.ts";
 
 /**
  * How far a send got: `connect` until the login is done, which blames the server and not the mail; then the commands; `content` once bytes
@@ -22,6 +28,100 @@ export class SmtpFailure extends Error {
     this.code = responseCode || (/larger than allowed/.test(cause.message) ? 552 : undefined);
     this.enhanced = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response ?? "")?.[1];
   }
+}
+
+/**
+ * Options that SMTP_URL may change by query parameters with nodemailer's names; times in ms. `sendTimeout` is ours: the time for a whole mail
+ * (RFC 5321, section 4.5.3.2.6), since a server that trickles its replies is never silent.
+ */
+const defaults = {
+  host: "localhost",
+  maxConnections: 10,
+  maxMessages: 100,
+  connectionTimeout: 15_000,
+  greetingTimeout: 30_000,
+  socketTimeout: 60_000,
+  socketCloseTimeout: 1000,
+  idleTimeout: 30_000,
+  sendTimeout: 600_000,
+  // A connection that the server closed while idle is replaced once.
+  maxRequeues: 1,
+  rateLimit: 0,
+  rateDelta: 1000,
+};
+
+/** Connections to the mail server, which nodemailer's pool keeps open between mails. The caller limits the concurrency. */
+export class SmtpPool implements Mailer {
+  readonly settings: Mailer["settings"];
+  readonly #pool: SMTPPool;
+  readonly #timeoutMs: number;
+
+  constructor(url: string) {
+    const options = Object.assign({}, defaults, parseConnectionUrl(url));
+    this.settings = options;
+    this.#timeoutMs = options.sendTimeout;
+    // The dispatcher applies the rate limit, since it covers all processes.
+    this.#pool = new SMTPPool({ ...options, rateLimit: 0 });
+  }
+
+  /** Sends a mail to one recipient; resolves once the server has accepted it. Throws SmtpFailure. */
+  send({ from, to }: Envelope, content: Buffer): Promise<void> {
+    const envelope = { from, to: [to], size: content.length };
+    // Set once a connection has logged in, and read only after the server's 354: nodemailer's errors don't tell the phase.
+    let stream: Readable | undefined;
+    // The interface that the pool needs; nodemailer's own message would copy the bytes through three streams.
+    const message = {
+      getEnvelope: () => envelope,
+      getHeader: () => "",
+      messageId: () => "",
+      createReadStream() {
+        stream = Readable.from([content], { objectMode: false });
+        return stream;
+      },
+    };
+    return this.#inTime(
+      (signal) =>
+        new Promise<void>((resolve, reject) => {
+          const mail = { data: { signal }, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>;
+          this.#pool.send(mail, (error) =>
+            error ? reject(new SmtpFailure(phaseOf(error, stream), signal.reason ?? error)) : resolve(),
+          );
+        }),
+    );
+  }
+
+  /** Connects and logs in, to check that the server works. */
+  async probe(): Promise<void> {
+    try {
+      await this.#inTime(() => this.#pool.verify());
+    } catch (error) {
+      throw new SmtpFailure("connect", error as Error);
+    }
+  }
+
+  /** Closes all connections, including those in use. */
+  close(): void {
+    this.#pool.close({ force: true });
+  }
+
+  /** Waits for work at most as long as a mail may take. The signal comes first, so that the work's own failure counts. */
+  async #inTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const stop = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        stop.abort(new Error("The server took too long."));
+        reject(stop.signal.reason as Error);
+      }, this.#timeoutMs);
+    });
+    return Promise.race([work(stop.signal), late]).finally(() => clearTimeout(timer));
+  }
+}
+
+function phaseOf({ command }: { command?: string | undefined }, stream: Readable | undefined): SmtpPhase {
+  if (stream === undefined) return "connect";
+  if (stream.readableDidRead) return "content";
+  return command === "MAIL FROM" ? "mail" : command === "RCPT TO" ? "recipient" : "data";
 }
 
 /** Enhanced status codes (RFC 3463) of addresses that don't exist or accept no mail; they are suppressed. */
