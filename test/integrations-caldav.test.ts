@@ -1,10 +1,10 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
 import { chunksOf } from "../core/platform/chunks.ts";
-import { pullCalendars } from "../core/scheduling/busy-calendars.ts";
+import { openBusySource, pullCalendars } from "../core/scheduling/busy-calendars.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { startHostileDav } from "../fixtures/providers/hostile-dav.ts";
@@ -609,6 +609,22 @@ t.test("an account whose server is slow delays neither the others of its handle 
   await eventually(async () => (await taken()).includes(14), 2500);
   slow.lie = () => false;
   await reading;
+});
+
+t.test("a slow reading of another process brings back no calendar that was deselected meanwhile", async (t) => {
+  const { dav, taken, owner, service, credentials } = await startLies(t);
+  const held: ServerResponse[] = [];
+  dav.lie = ({ method }, response) => method === "REPORT" && held.push(response) > 0;
+  const reading = openBusySource(() => service.runtime).refresh("acme");
+  await eventually(() => held.length > 0);
+  dav.lie = () => false;
+  t.same(await taken(), [10]);
+  const [{ credentialId }] = await credentials();
+  await owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds: [] }).expect(200);
+  t.same(await taken(), []);
+  for (const response of held) response.destroy();
+  await reading;
+  t.same(await taken(), []);
 });
 
 t.test("accounts of slow servers are read after the others of their handle", async (t) => {

@@ -128,7 +128,6 @@ function nextPull(handle: string, after: number): Job {
 async function pull(runtime: Runtime, handle: string): Promise<void> {
   const readAt = Date.now();
   const selections = (await selectionsOf(runtime, handle)).filter(({ busyCalendarIds }) => busyCalendarIds.length > 0);
-  if (selections.length === 0) return clearBusy(runtime, handle);
   const zone = await scheduleZone(runtime, handle);
   // Accounts that failed last time wait, then slow ones, so that they delay no other.
   const left = [...selections].sort((one, other) => effortOf(one) - effortOf(other));
@@ -140,8 +139,8 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
     }
   };
   const pulling = Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
-  while (!(await endsWithin(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle, { selections });
-  await updateBusy(runtime, handle, { selections, readAt });
+  while (!(await endsWithin(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle);
+  await updateBusy(runtime, handle, readAt);
 }
 
 /** Ms of the last reading of an account in this process. */
@@ -155,15 +154,15 @@ async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> 
   return Promise.race([work.then(() => true), sleep(ms, false, { ref: false })]);
 }
 
-/** Brings busy times to the stored objects of the selected calendars. Without `readAt` some are not read yet, and the times age on. */
-async function updateBusy(
-  runtime: Runtime,
-  handle: string,
-  { selections, readAt: at }: { selections: Selection[]; readAt?: number },
-): Promise<void> {
-  const kept = selections.flatMap(({ account, busyCalendarIds }) =>
+/**
+ * Brings busy times to the stored objects of the calendars that are selected now, since the selection may change during a long pull.
+ * Without `at`, the instant of their reading, some are not read yet, and the times age on.
+ */
+async function updateBusy(runtime: Runtime, handle: string, at?: number): Promise<void> {
+  const kept = (await selectionsOf(runtime, handle)).flatMap(({ account, busyCalendarIds }) =>
     busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
   );
+  if (kept.length === 0) return clearBusy(runtime, handle);
   const readAt = at ?? Number((await runtime.redis.hget(keys.busyState(handle), "at")) ?? 0);
   const source = await sourceOf(runtime, kept);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
