@@ -19,12 +19,12 @@ function failure(call: () => unknown): Fail {
 
 const inHtml = (source: string, value: string): string => render(parseHtml(source), { x: value });
 
-t.test("a mail that its values make too long is refused before it is written", async (t) => {
-  const values = { a: "<".repeat(20_000) };
+t.test("a mail that its values make too long is refused as soon as it is too long", async (t) => {
   for (const pieces of [parsePlain("text", "{{a}}".repeat(10_000)), parseHtml("{{a}}".repeat(10_000))]) {
-    const started = performance.now();
+    let reads = 0;
+    const values = Object.defineProperty({}, "a", { get: () => `${"<".repeat(20_000)}${reads++}` });
     t.throws(() => render(pieces, values), { code: "invalid_request", details: { errors: [{ path: "/variables" }] } });
-    t.ok(performance.now() - started < 300);
+    t.ok(reads > 0 && reads < 1000, `${reads} of 10,000 values written`);
   }
 });
 
