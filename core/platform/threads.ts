@@ -23,6 +23,7 @@ export class Threads {
   readonly #file: URL;
   readonly #most: number;
   readonly #idle: Worker[] = [];
+  readonly #ended = new WeakSet<Worker>();
   readonly #rest = setTimeout(() => this.#endIdle(), IDLE_MS).unref();
   /** Waiting messages by asker; the first asker of the map is next. */
   readonly #waiting = new Map<string, (() => void)[]>();
@@ -41,7 +42,8 @@ export class Threads {
       const thread = this.#idle.pop() ?? (await this.#start());
       thread.postMessage(message);
       const answer = await answerOf<A>(thread, timeoutMs);
-      if (answer !== undefined) this.#idle.push(thread);
+      // It may have failed right after its answer.
+      if (answer !== undefined && !this.#ended.has(thread)) this.#idle.push(thread);
       return answer;
     } finally {
       this.#rest.refresh();
@@ -60,6 +62,7 @@ export class Threads {
   }
 
   #forget(thread: Worker): void {
+    this.#ended.add(thread);
     const at = this.#idle.indexOf(thread);
     if (at >= 0) this.#idle.splice(at, 1);
   }
