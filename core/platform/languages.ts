@@ -1,3 +1,37 @@
+import { stemmer as arabic } from "@orama/stemmers/arabic";
+import { stemmer as danish } from "@orama/stemmers/danish";
+import { stemmer as dutch } from "@orama/stemmers/dutch";
+import { stemmer as english } from "@orama/stemmers/english";
+import { stemmer as finnish } from "@orama/stemmers/finnish";
+import { stemmer as french } from "@orama/stemmers/french";
+import { stemmer as german } from "@orama/stemmers/german";
+import { stemmer as greek } from "@orama/stemmers/greek";
+import { stemmer as hungarian } from "@orama/stemmers/hungarian";
+import { stemmer as italian } from "@orama/stemmers/italian";
+import { stemmer as norwegian } from "@orama/stemmers/norwegian";
+import { stemmer as portuguese } from "@orama/stemmers/portuguese";
+import { stemmer as romanian } from "@orama/stemmers/romanian";
+import { stemmer as russian } from "@orama/stemmers/russian";
+import { stemmer as spanish } from "@orama/stemmers/spanish";
+import { stemmer as swedish } from "@orama/stemmers/swedish";
+import { stemmer as turkish } from "@orama/stemmers/turkish";
+import { stopwords as arabicStopWords } from "@orama/stopwords/arabic";
+import { stopwords as danishStopWords } from "@orama/stopwords/danish";
+import { stopwords as dutchStopWords } from "@orama/stopwords/dutch";
+import { stopwords as englishStopWords } from "@orama/stopwords/english";
+import { stopwords as finnishStopWords } from "@orama/stopwords/finnish";
+import { stopwords as frenchStopWords } from "@orama/stopwords/french";
+import { stopwords as germanStopWords } from "@orama/stopwords/german";
+import { stopwords as greekStopWords } from "@orama/stopwords/greek";
+import { stopwords as hungarianStopWords } from "@orama/stopwords/hungarian";
+import { stopwords as italianStopWords } from "@orama/stopwords/italian";
+import { stopwords as norwegianStopWords } from "@orama/stopwords/norwegian";
+import { stopwords as portugueseStopWords } from "@orama/stopwords/portuguese";
+import { stopwords as romanianStopWords } from "@orama/stopwords/romanian";
+import { stopwords as russianStopWords } from "@orama/stopwords/russian";
+import { stopwords as spanishStopWords } from "@orama/stopwords/spanish";
+import { stopwords as swedishStopWords } from "@orama/stopwords/swedish";
+import { stopwords as turkishStopWords } from "@orama/stopwords/turkish";
 import { LRUCache } from "lru-cache";
 import { detectAll } from "tinyld/light";
 import { languages } from "../../schemas/languages.ts";
@@ -9,23 +43,23 @@ interface Grammar {
 
 /** Languages with a stemmer, by code (ISO 639-1). */
 const grammars: Record<string, Grammar> = {
-  en: await grammar("en", import("@orama/stemmers/english"), import("@orama/stopwords/english")),
-  de: await grammar("de", import("@orama/stemmers/german"), import("@orama/stopwords/german")),
-  fr: await grammar("fr", import("@orama/stemmers/french"), import("@orama/stopwords/french")),
-  es: await grammar("es", import("@orama/stemmers/spanish"), import("@orama/stopwords/spanish")),
-  it: await grammar("it", import("@orama/stemmers/italian"), import("@orama/stopwords/italian")),
-  nl: await grammar("nl", import("@orama/stemmers/dutch"), import("@orama/stopwords/dutch")),
-  pt: await grammar("pt", import("@orama/stemmers/portuguese"), import("@orama/stopwords/portuguese")),
-  ar: await grammar("ar", import("@orama/stemmers/arabic"), import("@orama/stopwords/arabic")),
-  da: await grammar("da", import("@orama/stemmers/danish"), import("@orama/stopwords/danish")),
-  el: await grammar("el", import("@orama/stemmers/greek"), import("@orama/stopwords/greek")),
-  fi: await grammar("fi", import("@orama/stemmers/finnish"), import("@orama/stopwords/finnish")),
-  hu: await grammar("hu", import("@orama/stemmers/hungarian"), import("@orama/stopwords/hungarian")),
-  no: await grammar("no", import("@orama/stemmers/norwegian"), import("@orama/stopwords/norwegian")),
-  ro: await grammar("ro", import("@orama/stemmers/romanian"), import("@orama/stopwords/romanian")),
-  ru: await grammar("ru", import("@orama/stemmers/russian"), import("@orama/stopwords/russian")),
-  sv: await grammar("sv", import("@orama/stemmers/swedish"), import("@orama/stopwords/swedish")),
-  tr: await grammar("tr", import("@orama/stemmers/turkish"), import("@orama/stopwords/turkish")),
+  en: grammar("en", english, englishStopWords),
+  de: grammar("de", german, germanStopWords),
+  fr: grammar("fr", french, frenchStopWords),
+  es: grammar("es", spanish, spanishStopWords),
+  it: grammar("it", italian, italianStopWords),
+  nl: grammar("nl", dutch, dutchStopWords),
+  pt: grammar("pt", portuguese, portugueseStopWords),
+  ar: grammar("ar", arabic, arabicStopWords),
+  da: grammar("da", danish, danishStopWords),
+  el: grammar("el", greek, greekStopWords),
+  fi: grammar("fi", finnish, finnishStopWords),
+  hu: grammar("hu", hungarian, hungarianStopWords),
+  no: grammar("no", norwegian, norwegianStopWords),
+  ro: grammar("ro", romanian, romanianStopWords),
+  ru: grammar("ru", russian, russianStopWords),
+  sv: grammar("sv", swedish, swedishStopWords),
+  tr: grammar("tr", turkish, turkishStopWords),
 };
 
 const TEXT_READ = 4000;
@@ -132,14 +166,9 @@ function wordsRead(lower: string): string[] {
   return (lower.match(/[\p{L}\p{M}]+/gu) ?? []).slice(0, WORDS_READ);
 }
 
-async function grammar(
-  language: string,
-  stemming: Promise<{ stemmer: Grammar["stem"] }>,
-  stopping: Promise<{ stopwords: string[] }>,
-): Promise<Grammar> {
-  const [{ stemmer: stem }, { stopwords }] = await Promise.all([stemming, stopping]);
+function grammar(language: string, stem: (word: string) => string, list: string[]): Grammar {
   const fillers = languages[language]?.answers.fillers.split(" ") ?? [];
-  return { stem, stopWords: new Set([...stopwords, ...fillers]) };
+  return { stem, stopWords: new Set([...list, ...fillers]) };
 }
 
 /** The word as it is, and without accents, as people type in haste. */
