@@ -51,6 +51,18 @@ async function capture({ visitor }: Service): Promise<string> {
   return (await visitor.post("/v2/public/handles/acme/leads").send(sent).expect(202)).body.lead.leadId;
 }
 
+/** The same person books a meeting. */
+async function book({ service: { visitor }, acme }: Stage): Promise<void> {
+  const type = { slug: "intro", title: "Introduction", durationMinutes: 30 };
+  await acme.owner.post(`${root}/scheduling/event-types`).send(type).expect(201);
+  const path = "/v2/public/scheduling/acme/intro";
+  const [start, end] = [1, 7].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
+  const [first] = (await visitor.get(`${path}/slots`).query({ start, end }).expect(200)).body.slots;
+  const slot = { start: first.start, end: first.end };
+  const attendee = { name: "Ada", email: "Ada@example.com" };
+  await visitor.post(`${path}/bookings`).send({ attendee, slot }).expect(201);
+}
+
 async function verify({ service, mail }: Stage, leadId: string): Promise<void> {
   const said = await eventually(() => mail.mails.find(({ to }) => to.includes("ada@example.com")));
   const [code = ""] = /\b\d{6}\b/.exec(said.headers.subject ?? "") ?? [];
@@ -156,9 +168,10 @@ t.test("no stored event contains an erased person", async (t) => {
   const stage = await open(t, ["webhooks", "campaigns"]);
   const { service, acme, receiver } = stage;
   const leadId = await capture(service);
-  await eventually(() => receiver.received.length === 1);
+  await book(stage);
+  await eventually(() => receiver.received.length === 3);
   const { redis } = service.runtime;
-  t.equal((await keyNames(redis, "webhook-event:{acme}:*")).length, 1);
+  t.equal((await keyNames(redis, "webhook-event:{acme}:*")).length, 3);
   await acme.owner.delete(`${root}/leads/${leadId}`).expect(204);
   await eventually(async () => (await keyNames(redis, "webhook-event:{acme}:*")).length === 0);
   t.same(await keyNames(redis, "person-events:*"), []);

@@ -166,12 +166,11 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
 /** The list of all bookings; the others are by status. */
 export const ALL_STATUSES = "ALL";
 
-/** The events of one change, one ms apart. */
+/** The events of one change, one ms apart, which are erased with the attendee. */
 function eventJobs(runtime: Runtime, { handle, step, about }: Transition, booking: Booking): EventJob[] {
+  const content = { data: { handle, booking, ...about }, person: addressDigest(booking.attendee.email) };
   const at = runtime.now();
-  return steps[step].events.map((type, place) =>
-    eventJob(runtime, handle, { type, data: { handle, booking, ...about }, at: at + place }),
-  );
+  return steps[step].events.map((type, place) => eventJob(runtime, handle, { type, ...content, at: at + place }));
 }
 
 /** The job that tells calendars and meetings of a booking that was accepted, moved, or ended. */
