@@ -106,7 +106,8 @@ export const schedulingRows: Row[] = [
     status: 202,
     returns: object({ booking: shape.booking }),
     summary: "Synchronize a booking with its calendar",
-    description: "Writes the calendar event and the meeting of the booking again, without waiting for the next retry.",
+    description:
+      "Writes the calendar event and the meeting of the booking again, and tries its due refund again, without waiting for the next retry.",
   }),
 
   route(`GET ${publicPath}`, anyone, nothing, core.listPublicEventTypes, {

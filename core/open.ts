@@ -43,7 +43,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     index,
     documents: async () => (await import("./knowledge/document-store.ts")).openDocuments(redis),
     outbound,
-    payments: openPayments({ env, redis, outbound }),
+    payments: openPayments(env, () => runtime),
     busySource: openBusySource(() => runtime),
     credentials: openCredentials(() => runtime),
     mailer,

@@ -354,6 +354,7 @@ export const mailKinds = [
   "reminder",
   "link",
   "refunded",
+  "unrefunded",
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 

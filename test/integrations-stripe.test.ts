@@ -16,7 +16,7 @@ import {
   stripeClient,
 } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
-import { startMailServer } from "../fixtures/smtp.ts";
+import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
 const owned = "/v2/handles/acme/scheduling";
@@ -469,6 +469,89 @@ t.test("a refund is retried while the provider is down", async (t) => {
   stripe.isDown = false;
   await refundedOf(service, uid);
   t.equal(stripe.refunds.length, 1);
+});
+
+/** The mails about failed refunds. */
+const failures = ({ mails }: MailServer) =>
+  mails.filter(({ headers }) => /^Refund failed: Talk/.test(headers.subject ?? ""));
+
+/** How often refunds of a handle's bookings were tried in vain. */
+async function attempts({ runtime }: Service): Promise<number> {
+  const jobs = await runtime.queues.queue("scheduling").getJobs(["delayed", "failed"]);
+  return jobs.reduce((sum, { name, attemptsMade }) => sum + (name === "payments.refund" ? attemptsMade : 0), 0);
+}
+
+t.test(
+  "a refund after a disconnect is told to the owner once, and made when the account is connected again",
+  async (t) => {
+    const mail = await startMailServer(t);
+    const { service, owner, stripe } = await start(t, { workers: ["scheduling"], env: { SMTP_URL: mail.url } });
+    await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
+    await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+    const { credentialId } = await connect(owner);
+    const uid = await bookPaid(service, stripe);
+    await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+    await owner.post(`${owned}/bookings/${uid}/cancel`).send({}).expect(200);
+    await eventually(() => failures(mail).length === 1);
+    t.match(failures(mail), [{ to: ["owner@acme.example"], raw: /49\.00 is retried/ }]);
+    const before = await attempts(service);
+    await owner.post(`${owned}/bookings/${uid}/sync`).expect(202);
+    await eventually(async () => (await attempts(service)) > before);
+    t.equal((await statusOf(service, uid)).payment.status, "REFUND_DUE");
+    await connect(owner);
+    await refundedOf(service, uid);
+    t.equal(stripe.refunds.length, 1);
+    t.equal(failures(mail).length, 1);
+    t.equal(await service.runtime.redis.exists(keys.unrefunded("acme")), 0);
+  },
+);
+
+t.test("a refund that fails at once or later is told to the owner", async (t) => {
+  const mail = await startMailServer(t);
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"], env: { SMTP_URL: mail.url } });
+  await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  for (const [at, status] of (["failed", "pending"] as const).entries()) {
+    const bookingUid = await bookPaid(service, stripe, at);
+    stripe.refundStatus = status;
+    await owner.post(`${owned}/bookings/${bookingUid}/cancel`).send({}).expect(200);
+    await eventually(() => stripe.refunds.length === at + 1);
+    const refund = { object: "refund", status: "failed", metadata: { kind: "booking", handle: "acme", bookingUid } };
+    if (status === "pending") await tell(service, stripe.noticeOf(refund, "refund.failed"));
+    await eventually(() => failures(mail).length === at + 1);
+  }
+});
+
+t.test("an account that its provider refuses is degraded until it is connected again", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["webhooks"] });
+  const receiver = await startReceiver(t);
+  await owner
+    .post(`${owned}/webhooks`)
+    .send({ url: receiver.url, events: ["scheduling.sync.degraded"] })
+    .expect(201);
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const { credentialId } = await connect(owner);
+  const health = async () => (await owner.get(`${owned}/integrations`).expect(200)).body.credentials;
+  stripe.isRevoked = true;
+  t.match((await service.visitor.post(checkout).expect(409)).body, { code: "payment_provider_not_connected" });
+  t.match(await health(), [{ credentialId, status: "DEGRADED", detail: /reconnect the account/ }]);
+  stripe.isRevoked = false;
+  await book(service);
+  t.match(await health(), [{ credentialId, status: "OK", detail: undefined }]);
+  stripe.isRevoked = true;
+  await service.visitor.post(checkout).expect(409);
+  await service.visitor.post(checkout).expect(409);
+  await connect(owner);
+  t.match(await health(), [{ credentialId, status: "OK", detail: undefined }]);
+  const events = await eventually(() => receiver.received.length >= 2 && receiver.received);
+  const data = { handle: "acme", providerKey: "stripe", credentialId, reason: "integration_revoked" };
+  t.match(
+    events.map(({ event }) => event.data),
+    [data, data],
+  );
+  t.same(await undocumented(service, events), []);
 });
 
 t.test("a checkout that fails holds no slot", async (t) => {

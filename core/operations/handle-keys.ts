@@ -15,9 +15,9 @@ const kinds: Readonly<Record<Carriage, string>> = {
     audit page pages document documents lead leads lead-recent conversions person campaign campaigns rule rules rules-version
     rule-sends rule-counts campaigns-version sender senders senders-version template templates templates-version template-content
     message messages message-events email-events email-stamp email-once suppressed suppressions schedule schedules event-type
-    event-types event-type-slugs catalog-version booking unsynced bookings attendee-bookings calendar-feed blocks busy
-    times-version credentials credentials-version selected-calendars page-purchase page-purchases page-buyer page-refund webhooks
-    webhooks-version`,
+    event-types event-type-slugs catalog-version booking unsynced unrefunded bookings attendee-bookings calendar-feed blocks
+    busy times-version credentials credentials-version selected-calendars page-purchase page-purchases page-buyer page-refund
+    webhooks webhooks-version`,
   "sealed again": "credential webhook",
   "made again": "handle chunk knowledge busy-state calendar-objects",
   "left behind": `

@@ -1,12 +1,16 @@
 import type { Buffer } from "node:buffer";
 import { buffer } from "node:stream/consumers";
+import type { StoredCredential } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
+import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import {
   type CheckoutSession,
   isRefunded,
+  isRefundFailed,
+  isRevoked,
   openSession,
   readEvent,
   readSession,
@@ -14,16 +18,24 @@ import {
   type StripeEvent,
 } from "../engines/calendars/calendars.ts";
 import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
+import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
-import { credentialRecords, findBooking, noteRefund, releaseHold, settlePayment } from "../scheduling/face.ts";
+import {
+  credentialRecords,
+  findBooking,
+  noteFailedRefund,
+  noteRefund,
+  releaseHold,
+  settlePayment,
+} from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
 import { findPurchase, noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 
-type Tools = Pick<Runtime, "env" | "redis" | "outbound">;
 type BookingName = { handle: string; bookingUid: string };
+type PaidBy = NonNullable<StoredBooking["payment"]>["paid"];
 
 /** Seconds for which the first return from a checkout is remembered, and ms in which further returns give another code. */
 const RETURN_RETENTION_SECONDS = 400 * 86_400;
@@ -35,11 +47,11 @@ const receiptPurpose = "page checkout";
 const checkoutLimit = { burst: 20, rate: 1 / 6 };
 
 /** Payments for bookings by Stripe Checkout on the handle's connected account; undefined if the installation has no key. */
-export function openPayments(tools: Tools): PaymentProvider | undefined {
-  if (!tools.env.STRIPE_SECRET_KEY) return undefined;
+export function openPayments(env: Env, runtime: () => Runtime): PaymentProvider | undefined {
+  if (!env.STRIPE_SECRET_KEY) return undefined;
   return {
-    isConnected: async (handle) => (await accountOf(tools, handle)) !== undefined,
-    openCheckout: (order) => openBookingCheckout(tools, order),
+    isConnected: async (handle) => (await accountOf(runtime(), handle)) !== undefined,
+    openCheckout: (order) => openBookingCheckout(runtime(), order),
   };
 }
 
@@ -60,7 +72,7 @@ export async function startPageCheckout(
   if (!runtime.env.STRIPE_SECRET_KEY || account === undefined)
     throw new Fail("payment_provider_not_connected", { detail: "No payment provider is connected." });
   const visited = await visitedUrl(runtime, input, host);
-  const session = await openSession(runtime, {
+  const opening = openSession(runtime, {
     account,
     title: page.title,
     ...price,
@@ -68,7 +80,10 @@ export async function startPageCheckout(
     // The provider inserts the session's id there.
     successUrl: `${visited.origin}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
     cancelUrl: visited.href,
-  }).catch((error: Error) => unavailable(runtime, handle, error));
+  });
+  const session = await watched(runtime, { handle, account }, opening).catch((error: Error) =>
+    unavailable(runtime, handle, error),
+  );
   return { nextAction: { type: "redirect_to_checkout", url: addressOf(session) } };
 }
 
@@ -125,7 +140,9 @@ async function paidSession(
 ): Promise<CheckoutSession | undefined> {
   const account = await accountOf(runtime, handle);
   if (account === undefined) return undefined;
-  const session = await readSession(runtime, account, id).catch((error: Error) => unavailable(runtime, handle, error));
+  const session = await watched(runtime, { handle, account }, readSession(runtime, account, id)).catch((error: Error) =>
+    unavailable(runtime, handle, error),
+  );
   const { kind, handle: payee, pageSlug: bought } = session?.metadata ?? {};
   const isOfPage = kind === "page" && payee === handle && bought === pageSlug;
   return session?.payment_status === "paid" && isOfPage ? session : undefined;
@@ -164,7 +181,7 @@ export async function receiveStripeEvent(
 /** True for an account of the handle, and for that of the checkout, even if its owner has disconnected it meanwhile. */
 async function isReceiver(runtime: Runtime, handle: string, { account, data }: StripeEvent): Promise<boolean> {
   if (account === undefined) return false;
-  if ((await accountsOf(runtime, handle)).includes(account)) return true;
+  if ((await accountsOf(runtime, handle)).some((one) => one.account === account)) return true;
   const { bookingUid = "", pageSlug = "", until = "", receipt = "" } = data.object.metadata ?? {};
   const isOpenedHere = isSigned(runtime.env, receiptPurpose, [handle, pageSlug, account, until].join(" "), receipt);
   if (isOpenedHere && Date.now() < Number(until)) return true;
@@ -182,13 +199,13 @@ async function notePage(
   if (tellsOfPayment(event)) await recordPurchase(runtime, page, object);
 }
 
-async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: string; account: string }> {
+async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ url: string; account: string }> {
   const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
-  const account = await accountOf(tools, handle);
+  const account = await accountOf(runtime, handle);
   if (account === undefined) throw new Error("No account is connected.");
   // Repeated calls for a booking must send the same parameters to get the same session; with a test clock, only real time is valid there.
-  const opened = tools.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
-  const session = await openSession(tools, {
+  const opened = runtime.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
+  const opening = openSession(runtime, {
     account,
     title: booking.title,
     amountMinor,
@@ -199,17 +216,36 @@ async function openBookingCheckout(tools: Tools, order: Order): Promise<{ url: s
     expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
     idempotencyKey: `booking-${booking.bookingUid}`,
   });
-  return { url: addressOf(session), account };
+  return { url: addressOf(await watched(runtime, { handle, account }, opening)), account };
 }
 
 /** The connected account that receives a handle's payments: the newest. */
-async function accountOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string | undefined> {
-  return (await accountsOf(tools, handle)).at(-1);
+async function accountOf(runtime: Runtime, handle: string): Promise<string | undefined> {
+  return (await accountsOf(runtime, handle)).at(-1)?.account;
 }
 
-async function accountsOf(tools: Pick<Runtime, "redis">, handle: string): Promise<string[]> {
-  const all = await credentialRecords.all(tools, handle);
-  return all.filter(({ providerKey }) => providerKey === "stripe").map(({ account }) => account);
+async function accountsOf(runtime: Runtime, handle: string): Promise<StoredCredential[]> {
+  return (await credentialRecords.all(runtime, handle)).filter(({ providerKey }) => providerKey === "stripe");
+}
+
+/** The result of a call on behalf of an account. If that is closed to us, it becomes degraded, and healthy by its next success. */
+async function watched<T>(
+  runtime: Runtime,
+  { handle, account }: { handle: string; account: string },
+  calling: Promise<T>,
+): Promise<T> {
+  const note = async (failure?: Fail): Promise<void> => {
+    const known = (await accountsOf(runtime, handle)).find((one) => one.account === account);
+    if (known) await runtime.credentials.updateHealth({ handle, credentialId: known.credentialId }, failure);
+  };
+  try {
+    const result = await calling;
+    await note();
+    return result;
+  } catch (error) {
+    if (isRevoked(error)) await note(new Fail("integration_revoked"));
+    throw error;
+  }
 }
 
 function tellsOfPayment({ type, data }: StripeEvent): boolean {
@@ -219,6 +255,7 @@ function tellsOfPayment({ type, data }: StripeEvent): boolean {
 
 async function noteBooking(runtime: Runtime, event: StripeEvent, name: BookingName): Promise<void> {
   if (isRefunded(event)) await noteRefund(runtime, name);
+  else if (isRefundFailed(event)) await noteFailedRefund(runtime, name, "failed");
   else if (tellsOfPayment(event)) await settleOrder(runtime, event, name);
   else if (/^checkout\.session\.(expired|async_payment_failed)$/.test(event.type)) await releaseHold(runtime, name);
 }
@@ -236,21 +273,29 @@ async function settleOrder(runtime: Runtime, { account, data }: StripeEvent, nam
 
 /**
  * Refunds the payment of a booking that is due for it, and records it once the provider confirms: in its response, or by a later event.
- * Throws if the provider can't be reached.
+ * Throws if the provider fails. A refund that needs the owner is told at once, any other one after its last attempt.
  */
 export async function refundBooking(
   runtime: Runtime,
   { handle, bookingUid }: JobData<"payments.refund">,
+  { last }: { last: boolean },
 ): Promise<void> {
+  const name = { handle, bookingUid };
   const kept = await findBooking(runtime.redis, handle, bookingUid);
   if (kept?.payment?.status !== "REFUND_DUE") return;
-  const { paid } = kept.payment;
-  if (paid === undefined) return void runtime.log.error({ handle, bookingUid }, "payment.refund_unknown");
-  const metadata = { kind: "booking", handle, bookingUid };
-  const state = await refund(runtime, paid.account, { intent: paid.intent, key: `refund-${bookingUid}`, metadata });
-  if (state === "succeeded") await noteRefund(runtime, { handle, bookingUid });
-  if (state === "failed" || state === "canceled")
-    runtime.log.error({ handle, bookingUid, state }, "payment.refund_failed");
+  const state = await stateOfRefund(runtime, name, kept.payment.paid).catch(async (error: Error) => {
+    if (last || isRevoked(error)) await noteFailedRefund(runtime, name, error.message);
+    throw error;
+  });
+  if (state === "succeeded") await noteRefund(runtime, name);
+  if (/^(?:failed|canceled|unknown)$/.test(state)) await noteFailedRefund(runtime, name, state);
+}
+
+async function stateOfRefund(runtime: Runtime, name: BookingName, paid: PaidBy): Promise<string> {
+  if (paid === undefined) return "unknown";
+  const { account, intent } = paid;
+  const order = { intent, key: `refund-${name.bookingUid}`, metadata: { kind: "booking", ...name } };
+  return watched(runtime, { handle: name.handle, account }, refund(runtime, account, order));
 }
 
 function addressOf({ url }: CheckoutSession): string {

@@ -1,5 +1,5 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import type { StoredBooking } from "../../schemas/scheduling.ts";
+import type { Booking, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { delayUntil } from "../platform/clock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
@@ -65,7 +65,8 @@ export function openJobs(runtime: Clock, handle: string, booking: StoredBooking)
   ];
 }
 
-function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: NonNullable<Step["mail"]>): Job {
+/** The job of a mail about a booking. */
+export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: NonNullable<Step["mail"]>): Job {
   const id = `mail-${bookingUid}-${mail.kind}-${sequence}`;
   return job("scheduling.mail", id, { handle, bookingUid, sequence, ...mail });
 }
@@ -87,8 +88,12 @@ export function expiryJobs(runtime: Clock, handle: string, booking: StoredBookin
   return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
 }
 
-/** The job that refunds a due payment; a booking is paid once, so it has one. */
-function refundJobs(handle: string, { bookingUid, payment }: StoredBooking): Job[] {
+/** The job that refunds a due payment. A booking is paid once, so it has one, besides those that try `again`, each with its own word. */
+export function refundJobs(
+  handle: string,
+  { bookingUid, payment }: Pick<Booking, "bookingUid" | "payment"> | StoredBooking,
+  again = "",
+): Job[] {
   const isDue = payment?.status === "REFUND_DUE";
-  return isDue ? [job("payments.refund", `refund-${bookingUid}`, { handle, bookingUid })] : [];
+  return isDue ? [job("payments.refund", `refund-${bookingUid}${again}`, { handle, bookingUid })] : [];
 }

@@ -39,7 +39,7 @@ export function bookingLetter(told: BookingWords): MailLayout {
   const { booking: words } = wordsOf(reader.language).mails;
   const side = reader.as === "owner" ? "owner" : "visitor";
   const wording = kind === "rescheduled" && kept.status === "PENDING" ? "moveRequested" : kind;
-  const { state, text } = words.kinds[wording][side];
+  const { state, text } = wording === "unrefunded" ? words.unrefunded : words.kinds[wording][side];
   const time = formatTime(kept.start, { language: reader.language, timeZone: zoneOf(kept, reader), length: "short" });
   const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
   const links = isOver && side === "visitor" ? [] : reader.links;
@@ -111,11 +111,16 @@ function reasonOf(kept: BookingRecord, kind: MailKind | undefined, { as }: Recip
 }
 
 /** What happens to the payment of a booking that ends; guests have not paid. */
-function paymentOf({ kept, kind, reader }: BookingWords, { payment: words }: Words["mails"]["booking"]): string[] {
+function paymentOf(
+  { kept, kind, reader }: BookingWords,
+  { payment: words, unrefunded }: Words["mails"]["booking"],
+): string[] {
   const { payment } = kept;
-  if (payment === null || reader.as === "guest" || (kind !== "cancelled" && kind !== "declined")) return [];
+  if (payment === null || reader.as === "guest") return [];
   const side = reader.as === "owner" ? "Owner" : "Visitor";
   const values = { amount: formatMoney(payment, reader.language) };
+  if (kind === "unrefunded") return [fillPlaceholders(unrefunded.advice, values)];
+  if (kind !== "cancelled" && kind !== "declined") return [];
   if (payment.status === "PAID") return [fillPlaceholders(words[`kept${side}`], values)];
   return payment.status === "REQUIRED" ? [] : [fillPlaceholders(words[`refund${side}`], values)];
 }

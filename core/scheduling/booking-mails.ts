@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { type Attachment, acceptMessage, findSender } from "../email/face.ts";
+import { type Attachment, acceptMessage, findSender, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { layOut } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
@@ -32,27 +32,29 @@ const LINK_WAIT_MS = 1500;
 /**
  * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Does nothing without a mail server
  * or a usable sender, and if the booking has changed since, because the later change has its own mail. A confirmation or a new time waits
- * some seconds for the meeting link; if it goes without, another mail follows with the link.
+ * some seconds for the meeting link; if it goes without, another mail follows with the link. A failed refund is told to owners alone, and
+ * needs no sender.
  */
 export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
   const { handle, bookingUid, kind, sequence, by } = data;
   const sender = runtime.env.SMTP_URL && (await findSender(runtime, handle, "CALENDAR"));
-  if (!sender) return;
+  if (!sender && !(runtime.env.SMTP_URL && kind === "unrefunded")) return;
   const kept = await readDue(runtime, data);
   if (kept === undefined) return;
   const event = await eventWordsOf(runtime, handle, kept.eventTypeId);
-  for (const reader of await readersOf(runtime, handle, { kept, kind }))
-    await acceptMessage(runtime, {
+  for (const reader of await readersOf(runtime, handle, { kept, kind })) {
+    const mail = {
       handle,
-      senderId: sender.senderId,
-      to: [reader.email],
-      purpose: "CALENDAR",
-      origin: "scheduling",
+      origin: "scheduling" as const,
       content: layOut(bookingLetter({ kept, kind, reader, event })),
       attachments: await attachmentsOf(runtime, handle, { kept, reader, event }),
-      caps: by === "owner" || reader.isOwner ? [] : ["visitor"],
+      caps: by === "owner" || reader.isOwner ? [] : ["visitor" as const],
       key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(reader.email)}${kind === "link" ? ` ${kept.meetingUrl}` : ""}`,
-    });
+    };
+    const { senderId } = sender || {};
+    if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [reader.email], purpose: "CALENDAR" });
+    else await sendForHandle(runtime, { ...mail, to: reader.email });
+  }
 }
 
 /** The facts of a booking as lines of text for its owner's calendar. */
@@ -122,10 +124,12 @@ const statusesOf: Record<MailKind, BookingStatus[]> = {
   declined: ["REJECTED"],
   cancelled: ["CANCELLED"],
   refunded: ["CANCELLED", "REJECTED"],
+  unrefunded: ["CANCELLED", "REJECTED"],
 };
 
 function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
   if (!statusesOf[kind].includes(statusAt(kept, now))) return false;
+  if (kind === "unrefunded") return kept.payment?.status === "REFUND_DUE";
   if (kind === "refunded") return kept.payment?.status === "REFUND_DUE" || kept.payment?.status === "REFUNDED";
   if (kind === "link") return kept.meetingUrl !== null;
   return kind !== "reminder" || Date.parse(kept.start) > now;
@@ -153,9 +157,9 @@ async function readersOf(
     host: settings.displayName ?? handle,
     links: linksOf(runtime, handle, { kept, as, email }),
   });
-  const guests = wasConfirmed(kept) && kind !== "refunded" ? kept.guests : [];
+  const guests = wasConfirmed(kept) && kind !== "refunded" && kind !== "unrefunded" ? kept.guests : [];
   const list = [
-    reader("attendee", kept.attendee.email),
+    ...(kind === "unrefunded" ? [] : [reader("attendee", kept.attendee.email)]),
     ...guests.map(({ email }) => reader("guest", email)),
     ...owners.map((email) => reader("owner", email)),
   ];

@@ -1,7 +1,9 @@
 import type { Booking, BookingAnswer, StoredBooking } from "../../schemas/scheduling.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
-import { expiryJobs } from "./booking-jobs.ts";
+import { keys } from "../store/keys.ts";
+import { readRecords } from "../store/records.ts";
+import { expiryJobs, mailJob, refundJobs } from "./booking-jobs.ts";
 import { dayLimitOf, offerOf, readCatalogSnapshot } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import {
@@ -9,6 +11,7 @@ import {
   type Change,
   changeBooking,
   changeIfKept,
+  findBooking,
   statusAt,
   timestamp,
   toBooking,
@@ -122,11 +125,30 @@ function endedUnpaid(runtime: Runtime, before: StoredBooking): Change {
  * the booking is gone. Idempotent.
  */
 export async function noteRefund(runtime: Runtime, name: BookingName): Promise<void> {
+  await runtime.redis.srem(keys.unrefunded(name.handle), name.bookingUid);
   await changeIfKept(runtime, name, (before) => {
     if (before.payment === null || before.payment.status === "REFUNDED") return undefined;
     const payment = { ...before.payment, status: "REFUNDED" as const };
     return { step: "noted", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
   });
+}
+
+/** Remembers a due refund that failed for `retryRefunds`, and mails its owners once. */
+export async function noteFailedRefund(runtime: Runtime, name: BookingName, reason: string): Promise<void> {
+  const { handle, bookingUid } = name;
+  const kept = await findBooking(runtime.redis, handle, bookingUid);
+  if (kept?.payment?.status !== "REFUND_DUE") return;
+  runtime.log.error({ ...name, reason }, "payment.refund_failed");
+  const mail = mailJob(handle, kept, { kind: "unrefunded", by: "owner" });
+  await runtime.queues.commit(handle, [mail], (transaction) => transaction.sadd(keys.unrefunded(handle), bookingUid));
+}
+
+/** Tries the failed refunds of a handle again. */
+export async function retryRefunds(runtime: Runtime, handle: string): Promise<void> {
+  const failed = await runtime.redis.smembers(keys.unrefunded(handle));
+  const bookings = await readRecords<StoredBooking>(runtime.redis, failed, (uid) => keys.booking(handle, uid));
+  const again = runtime.id("-");
+  await runtime.queues.later(...bookings.flatMap((booking) => refundJobs(handle, booking, again)));
 }
 
 /** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */

@@ -14,6 +14,7 @@ import { storedZone } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
+import { refundJobs } from "./booking-jobs.ts";
 import { presentableName } from "./booking-letters.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
@@ -64,13 +65,15 @@ export async function syncBooking(
   if (failure && !once) throw new Error(`${failure.account.credential.providerKey}: ${failure.error.message}`);
 }
 
-/** Writes a booking again at once, on the owner's request. `booking_not_found`. */
+/** Writes a booking again at once, on the owner's request, and tries a due refund again. `booking_not_found`. */
 export async function resynchronizeBooking(
   runtime: Runtime,
   { handle, bookingUid }: Input<"handle" | "bookingUid">,
 ): Promise<{ booking: Booking }> {
   const found = await readBooking(runtime, { handle, bookingUid });
-  await runtime.queues.later(job("scheduling.sync", `sync-${runtime.id("")}`, { handle, bookingUid }));
+  const again = runtime.id("-");
+  const refunds = refundJobs(handle, found.booking, again);
+  await runtime.queues.later(job("scheduling.sync", `sync${again}`, { handle, bookingUid }), ...refunds);
   return found;
 }
 

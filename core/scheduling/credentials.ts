@@ -8,6 +8,7 @@ import { keys } from "../store/keys.ts";
 import { Records } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { eventJob } from "../webhooks/face.ts";
+import { retryRefunds } from "./booking-payments.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
@@ -27,13 +28,20 @@ interface ConnectedAccount {
   secret: string | null;
 }
 
-/** Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. `invalid_request` if full. */
+/**
+ * Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. One for payments tries failed
+ * refunds again. `invalid_request` if full.
+ */
 export async function keepCredential(
   runtime: Runtime,
   handle: string,
   connected: ConnectedAccount,
 ): Promise<Credential> {
-  return retryOnConflict(runtime.redis, keys.credentials(handle), () => tryKeep(runtime, handle, connected));
+  const kept = await retryOnConflict(runtime.redis, keys.credentials(handle), () =>
+    tryKeep(runtime, handle, connected),
+  );
+  if (connected.providerKey === "stripe") await retryRefunds(runtime, handle);
+  return kept;
 }
 
 /** Undefined if another account was connected meanwhile: it may be the same one. */

@@ -1,7 +1,7 @@
 /** What other modules may import from scheduling. */
 
 export { sendMails } from "./booking-mails.ts";
-export { expireHold, noteRefund, releaseHold, settlePayment } from "./booking-payments.ts";
+export { expireHold, noteFailedRefund, noteRefund, releaseHold, settlePayment } from "./booking-payments.ts";
 export {
   cancelBooking,
   cancelPublicBooking,

@@ -107,6 +107,7 @@ export const keys = {
   booking: (handle: string, bookingUid: string) => `booking:{${handle}}:${bookingUid}`, // hash version, json, status, block, written (JSON of its event and meeting at the providers), linkless; for ever
   syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, the process that writes this booking to its providers; 10 s after its last heartbeat
   unsynced: (handle: string) => `unsynced:{${handle}}`, // set of bookings whose event could not be written; until it could
+  unrefunded: (handle: string) => `unrefunded:{${handle}}`, // set of bookings whose payment could not be refunded; until it was
   bookings: (handle: string, status: string) => `bookings:{${handle}}:${status}`, // zset booking uid by start ms, a list for each status and ALL; for ever
   bookingBucket: (handle: string, network: string) => `network-bucket:{${handle}}:${network}`, // string, real µs at which the bucket is full again; until then, and 10 s
   attendeeBookings: (handle: string, address: string) => `attendee-bookings:{${handle}}:${address}`, // zset booking uid by start ms, future bookings of one address; until the last of them begins

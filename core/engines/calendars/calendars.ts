@@ -20,6 +20,8 @@ export {
 export {
   type CheckoutSession,
   isRefunded,
+  isRefundFailed,
+  isRevoked,
   openSession,
   readEvent,
   readSession,

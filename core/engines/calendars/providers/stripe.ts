@@ -96,7 +96,7 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
     });
   } catch (error) {
     // The price is too small, say, or the account is not ready or has withdrawn its grant.
-    if (!(error instanceof StripeError && (error.code === "amount_too_small" || error.status === 403))) throw error;
+    if (!(error instanceof StripeError && (error.code === "amount_too_small" || isRevoked(error)))) throw error;
     const detail = `The payment provider does not accept the price or the account (${error.code ?? error.status}).`;
     throw new Fail("payment_provider_not_connected", { detail }, error);
   }
@@ -139,6 +139,17 @@ function fieldsOf(group: string, values: Record<string, string>): Record<string,
 export function isRefunded({ type, data: { object } }: StripeEvent): boolean {
   if (type === "charge.refunded") return object.refunded === true;
   return /^(?:refund\.(?:created|updated)|charge\.refund\.updated)$/.test(type) && object.status === "succeeded";
+}
+
+/** True for the event that a refund failed. */
+export function isRefundFailed({ type, data: { object } }: StripeEvent): boolean {
+  return /refund\.(?:failed|updated)$/.test(type) && object.status === "failed";
+}
+
+/** True for a failure, or its cause, that the account is closed to the platform. */
+export function isRevoked(error: unknown): boolean {
+  const cause = error instanceof Fail ? error.cause : error;
+  return cause instanceof StripeError && cause.status === 403;
 }
 
 /** The event of a signed request; `invalid_request` for a wrong or old signature and for a malformed event. */
