@@ -21,6 +21,11 @@ const files = readdirSync(folder).filter((name) => name.endsWith(".json"));
 const sets: OpenSet[] = files.map((name) => openSet(`${folder}/${name}`));
 const all = [...sets, ...judgedSets()];
 const exams = readdirSync(`${folder}/exams`).map((name) => openSet(`${folder}/exams/${name}`));
+/** Each set with its questions and the replies to them. */
+const answered = [...all, ...exams].map((set) => ({
+  set,
+  replies: set.questions.map((asked) => ({ asked, ...answerIn(set, asked) })),
+}));
 
 const flat = (text: string): string =>
   text
@@ -39,10 +44,9 @@ const publicText = ({ library }: OpenSet): string =>
   );
 
 t.test("every unit, card and snippet of an answer is an exact piece of public text, on every set", async (t) => {
-  for (const set of [...all, ...exams]) {
+  for (const { set, replies } of answered) {
     const known = publicText(set);
-    for (const asked of set.questions) {
-      const { reply } = answerIn(set, asked);
+    for (const { asked, reply } of replies) {
       const pieces = [...reply.units.map(({ text }) => text), ...evidenceOf(reply.units).map(({ snippet }) => snippet)];
       for (const piece of pieces) if (!known.includes(flat(piece))) t.fail(`${set.handle}: ${asked.ask}: ${piece}`);
     }
@@ -61,10 +65,9 @@ t.test("a snippet of a document is an exact piece of it, on every set", async (t
 });
 
 t.test("every figure of an answer is in public text, on every set", async (t) => {
-  for (const set of [...all, ...exams]) {
+  for (const { set, replies } of answered) {
     const known = publicText(set);
-    for (const asked of set.questions) {
-      const { reply } = answerIn(set, asked);
+    for (const { asked, reply } of replies) {
       const quoted = reply.units.length > 0 ? reply.markdown.split("\n\n").slice(0, -1).join(" ") : "";
       for (const figure of quoted.match(/\p{N}+(?:[.,:]\p{N}+)*/gu) ?? [])
         if (!known.includes(figure)) t.fail(`${set.handle}: ${asked.ask}: ${figure}`);
@@ -74,21 +77,23 @@ t.test("every figure of an answer is in public text, on every set", async (t) =>
 });
 
 t.test("the prompt contains the facts of at least 97 of 100 questions of each set", async (t) => {
-  for (const set of [...all, ...exams]) {
-    const asked = set.questions.filter(({ kind }) => kind === "answerable");
-    const absent = asked.filter((one) => {
-      const { question } = answerIn(set, one);
-      const from = { library: set.library, place: { here: one.page }, page: undefined, question };
-      return !factsIn(one, chatPrompt(from, []).messages[0]!.content);
+  for (const { set, replies } of answered) {
+    const answerable = replies.filter(({ asked }) => asked.kind === "answerable");
+    const absent = answerable.filter(({ asked, question }) => {
+      const from = { library: set.library, place: { here: asked.page }, page: undefined, question };
+      return !factsIn(asked, chatPrompt(from, []).messages[0]!.content);
     });
-    t.ok(absent.length <= asked.length * 0.03, `${set.handle}: ${absent.map(({ ask }) => ask).join("; ")}`);
+    t.ok(
+      absent.length <= answerable.length * 0.03,
+      `${set.handle}: ${absent.map(({ asked }) => asked.ask).join("; ")}`,
+    );
   }
 });
 
 t.test(
   "at least 65 of 100 questions are answered, and at most 10 of 100 that nothing answers, on all sets",
   async (t) => {
-    const verdicts = all.flatMap((set) => set.questions.map((asked) => ({ asked, reply: answerIn(set, asked).reply })));
+    const verdicts = answered.filter(({ set }) => all.includes(set)).flatMap(({ replies }) => replies);
     const share = (kinds: readonly string[], is: (one: (typeof verdicts)[number]) => boolean) => {
       const some = verdicts.filter(({ asked }) => kinds.includes(asked.kind));
       return some.filter(is).length / some.length;
@@ -128,7 +133,7 @@ t.test("no prompt and no answer contains paid, unpublished or internal text", as
       PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat",
     },
   });
-  for (const set of sets) {
+  const askAll = async (set: OpenSet) => {
     const owner = await service.handle(set.handle);
     const route = `/v2/handles/${set.handle}`;
     for (const page of set.pages ?? []) await owner.post(`${route}/pages`).send(page).expect(201);
@@ -140,7 +145,8 @@ t.test("no prompt and no answer contains paid, unpublished or internal text", as
       for (const secret of set.private ?? [])
         if (text.includes(secret) && !ask.includes(secret)) t.fail(`${set.handle}: ${ask}: ${secret}`);
     }
-  }
+  };
+  await Promise.all(sets.map(askAll));
   // The marks around the passages are random.
   const prompts = JSON.stringify(model.requests).replace(/TEXT-[0-9a-f]+/g, "");
   const secrets = sets.flatMap((set) => set.private ?? []);
