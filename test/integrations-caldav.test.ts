@@ -627,6 +627,25 @@ t.test("a slow reading of another process brings back no calendar that was desel
   t.same(await taken(), []);
 });
 
+t.test("a slow reading of another process overwrites no newer one", async (t) => {
+  const { dav, read, taken, service } = await startLies(t);
+  const held: ServerResponse[] = [];
+  dav.lie = ({ body }, response) => body.includes("calendar-multiget") && held.push(response) > 0;
+  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  const { etag, data } = dav.objects.get("/office/other.ics") ?? {};
+  const reading = openBusySource(() => service.runtime).refresh("acme");
+  await eventually(() => held.length > 0);
+  dav.lie = () => false;
+  dav.put("other", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
+  await read();
+  t.same(await taken(), [10, 14]);
+  const old = resource("/office/other.ics", `<getetag>${etag}</getetag><calendar-data>${data}</calendar-data>`);
+  for (const response of held) multistatus(response, [old]);
+  await reading;
+  t.same(await taken(), [10, 14]);
+  t.same(await keyNames(service.runtime.redis, "calendar-draft:*"), []);
+});
+
 t.test("accounts of slow servers are read after the others of their handle", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

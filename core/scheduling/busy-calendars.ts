@@ -16,7 +16,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
-import { changeObjects, keptObjects, type Reading, readingField, replaceObjects, tagsIn } from "./busy-objects.ts";
+import { keptObjects, type Reading, readingField, tagsIn, writeReading } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { updateHealth } from "./credentials.ts";
 import { keepSelection, type Selection, selectionsOf } from "./selections.ts";
@@ -40,6 +40,8 @@ const MAX_CONCURRENT_READS = 3;
 const UPDATE_INTERVAL_MS = 1000;
 /** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */
 const SELECTION_TIMEOUT_MS = 20_000;
+/** How often a pull reads a calendar that other processes read meanwhile; the next pull reads it anyway. */
+const MAX_READINGS = 3;
 /** Longest mark of a provider in characters; without one, a calendar is read as a whole each time. */
 const MAX_MARK_LENGTH = 262_144;
 /** Most instances in one handle's busy times. */
@@ -237,16 +239,28 @@ function isSilent(failure: Error): boolean {
   return failure instanceof CalendarServerError && ["timeout", "unreachable"].includes(failure.reason);
 }
 
+interface CalendarToRead {
+  calendarId: string;
+  zone: string;
+}
+
 /** Updates the stored objects of a calendar to the provider's current state. */
-async function readCalendar(
+async function readCalendar(runtime: Runtime, selection: Selection, calendar: CalendarToRead): Promise<void> {
+  for (let readings = 0; readings < MAX_READINGS; readings++)
+    if (await isReadOnce(runtime, selection, calendar)) return;
+}
+
+/** False if another process stored its reading meanwhile. */
+async function isReadOnce(
   runtime: Runtime,
   { account, calendars }: Selection,
-  { calendarId, zone }: { calendarId: string; zone: string },
-): Promise<void> {
+  { calendarId, zone }: CalendarToRead,
+): Promise<boolean> {
   const key = objectsOf(account, calendarId);
   const begins = Math.floor(runtime.now() / PERIOD_MS) * PERIOD_MS;
   const window = { from: begins - LOOK_BACK_MS, to: begins + PERIOD_MS + LOOK_AHEAD_MS, zone };
-  const last = JSON.parse((await runtime.redis.hget(key, readingField)) ?? "{}") as Partial<Reading>;
+  const stored = (await runtime.redis.hget(key, readingField)) ?? "";
+  const last = JSON.parse(stored || "{}") as Partial<Reading>;
   const isSame = last.from === window.from && last.to === window.to && last.zone === zone;
   const known = isSame && last.mark ? { known: { mark: last.mark, tags: () => tagsIn(runtime, key) } } : {};
   const answer = await calendars.busy(runtime, account, { calendarId, ...window, ...known });
@@ -254,8 +268,7 @@ async function readCalendar(
   const state = !isChanged && last.state ? last.state : runtime.id("");
   const mark = answer.mark !== null && answer.mark.length > MAX_MARK_LENGTH ? null : answer.mark;
   const reading: Reading = { ...window, mark, state };
-  if (answer.isWhole) await replaceObjects(runtime, account.handle, { key, answer, reading });
-  else await changeObjects(runtime, { key, answer, reading });
+  return writeReading(runtime, account.handle, { key, last: stored, answer, reading });
 }
 
 /** Key of a calendar's objects. Servers that know each user's calendars by the same URLs are common. */

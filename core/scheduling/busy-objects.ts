@@ -9,6 +9,7 @@ import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
+import { scripts } from "../store/scripts.ts";
 
 /** Lifetime of a calendar's stored objects in seconds. */
 const OBJECTS_TTL_SECONDS = 30 * 86_400;
@@ -29,31 +30,39 @@ export interface Reading {
   state: string;
 }
 
+/** What a reading found, and the reading that was stored when it started, as JSON; empty without one. */
 interface Change {
   key: string;
+  last: string;
   answer: BusyAnswer;
   reading: Reading;
 }
 
-/** Everything is new: written to a new key, which then replaces the old one in one step. */
-export async function replaceObjects(runtime: Runtime, handle: string, change: Change): Promise<void> {
+/**
+ * Stores a reading with its objects in one step, by a draft. False if another reading was stored since this one started: that may be
+ * newer, and this one is dropped.
+ */
+export async function writeReading(runtime: Runtime, handle: string, change: Change): Promise<boolean> {
+  const { redis } = runtime;
+  const { key, last, answer } = change;
+  const { isWhole, removed, changed } = answer;
+  const others = isWhole ? 0 : (await redis.hlen(key)) - removed.length;
+  if (others + changed.length > MAX_OBJECTS) await giveUp(redis, key);
   const draft = keys.calendarDraft(handle, runtime.id(""));
   try {
-    await changeObjects(runtime, { ...change, key: draft });
+    await writeDraft(redis, draft, change);
+    const input = { last, isWhole, removed, keepSeconds: OBJECTS_TTL_SECONDS };
+    return (await scripts.writeReading(redis, { objects: key, draft }, input)) === "written";
   } catch (error) {
-    await runtime.redis.del(draft);
+    await redis.del(draft);
     throw error;
   }
-  await runtime.redis.rename(draft, change.key);
 }
 
-/** The mark comes last: objects may be newer than it, because then they are read again, but never older. */
-export async function changeObjects({ redis }: Runtime, { key, answer, reading }: Change): Promise<void> {
-  for (const some of chunksOf(answer.removed, BATCH_SIZE)) await redis.hdel(key, ...some);
-  if ((await redis.hlen(key)) + answer.changed.length > MAX_OBJECTS) await giveUp(redis, key);
+async function writeDraft(redis: Redis, draft: string, { answer, reading }: Change): Promise<void> {
   const write = (fields: string[]) =>
     transact(redis, (transaction) => {
-      transaction.hset(key, ...fields).expire(key, OBJECTS_TTL_SECONDS);
+      transaction.hset(draft, ...fields).expire(draft, OBJECTS_TTL_SECONDS);
     });
   for (const some of chunksOf(answer.changed, BATCH_SIZE))
     await write(some.flatMap((one) => [one.objectId, packed(one)]));

@@ -264,6 +264,10 @@ export const scripts = scriptsOf({
   >(),
 
   // scheduling
+  writeReading: script(["objects", "draft"], { blobs: ["last"] }).of<
+    { last: string; isWhole: boolean; removed: string[]; keepSeconds: number },
+    "written" | "outdated"
+  >(),
   writeBooking: script(
     [
       ...["booking", "blocks", "busy", "all", "before", "after", "catalog", "times", "outbox", "record"],
