@@ -83,7 +83,7 @@ export class Collection {
   }
 
   #vectorsLike(vector: Embedding): VectorIndex {
-    const index = this.#vectors.get(vectorsName(vector)) ?? new VectorIndex(vector.values.length);
+    const index = this.#vectors.get(vectorsName(vector)) ?? new VectorIndex();
     this.#vectors.set(vectorsName(vector), index);
     return index;
   }
