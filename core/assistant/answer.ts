@@ -125,7 +125,6 @@ function nextQuestions(asked: AnswerRequest, found: PublicLibrary, draft: Draft)
   });
 }
 
-/** The parts of an answer before its tools. */
 interface AnswerParts {
   found: PublicLibrary;
   draft: Draft;
@@ -150,7 +149,6 @@ async function* toolChunks(runtime: Runtime, asked: AnswerRequest, parts: Answer
   if (section) yield* toolCall(leadTool.name, section);
 }
 
-/** Lesson cards that the units quote. */
 function cardsIn({ cards }: PublicLibrary, units: readonly Pick<Unit, "section" | "block">[]): LessonCard[] {
   const found = units.flatMap(({ section, block }) =>
     (cards.get(section.source.id) ?? []).filter(({ title }) => title === block.headings.at(-1)),

@@ -53,7 +53,6 @@ export function ctaCards(links: readonly Link[], question: Question): CtaCard[] 
   return sorted.slice(0, MAX_CTA_CARDS).map(({ card }) => card);
 }
 
-/** The sources of follow-up questions. */
 interface FollowUpMaterial {
   question: Question;
   /** The owner's suggested questions, then headings of public text. */

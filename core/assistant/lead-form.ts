@@ -64,7 +64,6 @@ export type StoredForm = Pick<LeadSection, "fields" | "submitLabel"> & { languag
 /** The same with the address of the page that shows it. */
 export type LeadForm = StoredForm & { pageUrl: string };
 
-/** The page and the section of a form. */
 type FormPlace = Input<"handle" | "pageSlug" | "sectionId">;
 
 /** Stores the form of a lead section for 24 h, so that its frame has an address. */

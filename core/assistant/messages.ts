@@ -25,7 +25,6 @@ export interface AnswerRequest extends ChatRequest {
 export const interrupted = { type: "error", errorText: "The answer was interrupted. Please try again." };
 /** Longest text of an earlier message, in characters; longer ones are cut. */
 const MAX_HISTORY_LENGTH = 2000;
-/** Most earlier messages. */
 const MAX_HISTORY_MESSAGES = 12;
 
 interface Message {

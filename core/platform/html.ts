@@ -107,7 +107,6 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
     return rawStates.has(state) ? "raw text" : "markup";
   }
 
-  /** Name of the current open element. */
   get openElement(): string {
     return this.#current?.tagName ?? "";
   }

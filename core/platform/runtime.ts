@@ -29,15 +29,11 @@ export interface Runtime {
   readonly model: Model;
   /** Chunks of running answers, on their way from workers to readers. */
   readonly relay: RunRelay;
-  /** Signs session tokens. */
   readonly signingKey: SigningKey;
-  /** Checks of session tokens. */
   readonly sessions: TokenVerifier;
-  /** The sealed secrets of connected accounts. */
   readonly credentials: CredentialStore;
   /** Takes payments for bookings; undefined if no payment provider is configured. */
   readonly payments: PaymentProvider | undefined;
-  /** Reads the selected calendars of a handle. */
   readonly busySource: BusySource;
   /** Connections to the mail server; undefined if none is configured. */
   readonly mailer: Mailer | undefined;
@@ -250,7 +246,6 @@ export interface SearchRequest {
   vector?: Embedding;
   /** A passage must have all of them; an empty list matches all passages. */
   tags: string[];
-  /** Most passages to return. */
   limit: number;
 }
 
@@ -313,7 +308,6 @@ export interface StoredDocument extends Omit<Document, "status" | "chunkCount"> 
 
 /** Maps documents to hashes, by their entity id, `{handle}:documentId`. */
 export interface DocumentStore {
-  /** The fields of a document's hash. */
   toHash(stored: StoredDocument): Promise<Record<string, string>>;
   fetch(entityId: string): Promise<StoredDocument | undefined>;
 }

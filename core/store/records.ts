@@ -10,7 +10,6 @@ import { scripts } from "./scripts.ts";
 type Store = Pick<Runtime, "redis" | "queues">;
 type Reader = Pick<Runtime, "redis">;
 
-/** A stored record and its version. */
 type Versioned<T> = T & { version: number };
 
 /** The keys of a kind of records: of one by its id, of their list, and of the counter of their changes. All have the handle's tag. */
@@ -33,7 +32,6 @@ export interface Companion {
   value: string;
 }
 
-/** A new record and its jobs. */
 interface NewRecord<T> {
   id: string;
   value: T;
@@ -45,7 +43,6 @@ interface NewRecord<T> {
   max?: number;
 }
 
-/** A change of a record and its jobs. */
 interface Change<T> {
   id: string;
   expectedVersion?: number | undefined;
@@ -68,7 +65,6 @@ export class Records<T> {
     this.#options = options;
   }
 
-  /** A record, or undefined. */
   find({ redis }: Reader, handle: string, id: string): Promise<Versioned<T> | undefined> {
     return readRecord<T>(redis, this.#keys[0](handle, id));
   }

@@ -6,7 +6,6 @@ import { fileOf } from "../platform/files.ts";
 
 type Value = string | number | Buffer;
 
-/** Optional columns of a script. */
 interface Columns {
   /** Preludes that it needs in addition to `prelude.lua`: `run` for `run-prelude.lua`. */
   needs?: readonly string[];

@@ -19,7 +19,6 @@ import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from ".
 
 /** Most former secrets of one endpoint that still sign. */
 const MAX_FORMER_SECRETS = 20;
-/** Most endpoints of one handle. */
 const MAX_ENDPOINTS = 50;
 
 /** The stored endpoints of handles. */

@@ -6,7 +6,6 @@ import { job } from "../store/outbox.ts";
 /** Retention of events and deliveries in ms (docs/reference.md, "Webhooks"). */
 export const EVENT_TTL_MS = 30 * 86_400_000;
 
-/** The contents of an event. */
 interface NewEvent {
   type: WebhookEventType | typeof testEventType;
   data: unknown;

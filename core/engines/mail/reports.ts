@@ -40,7 +40,6 @@ export async function readReport(bytes: Buffer): Promise<Report> {
 export const MAX_REPORT_BYTES = 262_144;
 const MAX_LINES = 5_000;
 const MAIL_LIMITS = { maxHeadersSize: 65_536, maxNestingDepth: 20 };
-/** Most notices of one report. */
 const MAX_NOTICES = 100;
 
 async function parsed(bytes: Buffer): Promise<Email> {

@@ -25,7 +25,6 @@ export { cancelRun, createRun, RunLost, readRun, runEnding } from "./runs.ts";
 const BLOCK_MS = 1_000;
 const PAGE_SIZE = 200;
 
-/** The parts of a relay. */
 interface RelayParts {
   /** The process's command connection, with the scripts loaded. */
   redis: Redis;

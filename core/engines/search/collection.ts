@@ -38,7 +38,6 @@ export class Collection {
     return bytes;
   }
 
-  /** Replaces the passages of a document. */
   put({ documentId, mark }: DocumentMark, entries: readonly Entry[]): void {
     this.drop(documentId);
     this.documents.set(documentId, { mark, slots: entries.map((entry) => this.#add(entry)) });

@@ -20,7 +20,6 @@ const TERM_BYTES = 220;
 const DOCUMENT_BYTES = 120;
 const REFERENCE_BYTES = 8;
 
-/** A term of the dictionary. */
 interface Term {
   name: string;
   /** A posting for each document that contains it, in no order; the rest is room for more. */
