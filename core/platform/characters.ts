@@ -24,15 +24,13 @@ export function oneLine(text: string): string {
 /** At most the first `limit` UTF-16 units, cut after a word if possible and never inside a code point. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
-  const cut = text.slice(0, limit).replace(/[\ud800-\udbff]$/, "");
-  if (/\s/.test(text[cut.length] ?? "")) return cut.trimEnd();
-  const space = lastSpace(cut);
-  return (space > limit / 2 ? cut.slice(0, space) : cut).trimEnd();
+  return text.slice(0, /\s/.test(text[limit]!) ? limit : cutPoint(text, limit)).trimEnd();
 }
 
-function lastSpace(text: string): number {
-  for (let at = text.length - 1; at >= 0; at--) if (/\s/.test(text[at]!)) return at;
-  return -1;
+/** Where to cut a text of more than `limit` UTF-16 units: after the last space of its second half, else between two code points. */
+export function cutPoint(text: string, limit: number): number {
+  for (let at = limit - 1; at > limit / 2; at--) if (/\s/.test(text[at]!)) return at + 1;
+  return /[\ud800-\udbff]/.test(text[limit - 1]!) ? limit - 1 : limit;
 }
 
 /** A letter of a script without spaces or with agglutinated words, where pairs of letters replace words. */

@@ -1,4 +1,5 @@
 import { languages } from "../../schemas/languages.ts";
+import { cutPoint } from "./characters.ts";
 import { calendarNames } from "./formats.ts";
 import { lazy } from "./lazy.ts";
 
@@ -51,7 +52,8 @@ export function sentences(text: string): Piece[] {
   let from = 0;
   for (const end of [...ends(text), text.length]) {
     for (let start = from; start < end; ) {
-      const cut = end - start > MAX_SENTENCE_LENGTH ? start + cutPoint(text.slice(start, end)) : end;
+      const cut =
+        end - start > MAX_SENTENCE_LENGTH ? start + cutPoint(text.slice(start, end), MAX_SENTENCE_LENGTH) : end;
       const piece = text.slice(start, cut);
       const trimmed = piece.trim();
       if (trimmed !== "") found.push({ text: trimmed, start: start + piece.length - piece.trimStart().length });
@@ -102,11 +104,4 @@ function isAbbreviation(text: string, mark: number, next: string): boolean {
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
   if (/^\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
   return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(word.toLowerCase());
-}
-
-/** After the last space within reach, else between two code points. */
-function cutPoint(text: string): number {
-  const space = text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/);
-  if (space > MAX_SENTENCE_LENGTH / 2) return space + 1;
-  return /[\ud800-\udbff]/.test(text[MAX_SENTENCE_LENGTH - 1]!) ? MAX_SENTENCE_LENGTH - 1 : MAX_SENTENCE_LENGTH;
 }

@@ -1,3 +1,4 @@
+import { cutPoint } from "../../platform/characters.ts";
 import { markdownBlocks, plainText } from "../../platform/markdown.ts";
 import { type Range, sentenceRanges } from "../../platform/sentences.ts";
 import { cardRanges } from "./lesson-cards.ts";
@@ -127,17 +128,10 @@ function lines(text: string): Range[] {
 function cutAnywhere(content: string, { start, end }: Range): Range[] {
   const found: Range[] = [];
   for (let from = start; from < end; from = found.at(-1)!.end) {
-    found.push({ start: from, end: from + CUT_LENGTH >= end ? end : cutPoint(content, from) });
+    const rest = content.slice(from, end);
+    found.push({ start: from, end: rest.length <= CUT_LENGTH ? end : from + cutPoint(rest, CUT_LENGTH) });
   }
   return found;
-}
-
-/** After the last space within reach, else between two code points. */
-function cutPoint(content: string, from: number): number {
-  const space = content.slice(from, from + CUT_LENGTH).search(/\s\S*$/);
-  if (space > 0) return from + space + 1;
-  const splitsPair = /[\ud800-\udbff]/.test(content[from + CUT_LENGTH - 1]!);
-  return from + CUT_LENGTH - (splitsPair ? 1 : 0);
 }
 
 function size(content: string, { start, end }: Range): number {
