@@ -114,6 +114,15 @@ t.test("the answer says so if the page lacks the information", async (t) => {
   t.equal(body.degraded, false);
 });
 
+t.test("an answer in one piece names no form, since it has none", async (t) => {
+  const service = await furnished(t);
+  const wish = "Please send me a quote for ten bikes";
+  const streamed = await (await post(service, { messages: [message(wish)] })).text();
+  t.match(streamed, /Leave your details.*renderLeadQualificationSection/s);
+  const { body } = await ask(service, wish).expect(200);
+  t.match(body, { answerMarkdown: /couldn't find an answer/, evidenceCards: [], degraded: false });
+});
+
 t.test("questions have 1 to 500 characters, counted as code points", async (t) => {
   const service = await furnished(t);
   await ask(service, "🚲".repeat(500)).expect(200);

@@ -49,7 +49,7 @@ export async function drafted(runtime: Runtime, asked: AnswerRequest, made: Draf
   const { question } = found;
   const talk = smallTalk(question);
   if (talk) return { ...talk, text: piecesOf(talk.markdown), degraded: false };
-  const reply = replyTo(found.library, question, found.place);
+  const reply = replyTo(found.library, question, { ...found.place, formless: asked.isWhole });
   const plain = quoted(reply, found.degraded, question);
   if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
   const draft = await new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply }).begin();

@@ -83,15 +83,16 @@ export function smallTalk({ intent, language }: Question): Reply | undefined {
   return { kind: intent === "declined" ? "declined" : "talk", markdown, units: [] };
 }
 
-/** Answers from public text alone. `place.here` is the id of the visitor's page. */
-export function replyTo(library: Library, question: Question, place: Place = {}): Reply {
+/** Answers from public text alone. `place.here` is the id of the visitor's page; `formless` if no form can follow. */
+export function replyTo(library: Library, question: Question, place: Place & { formless?: boolean } = {}): Reply {
   const { phrases } = wordsOf(question.language).answers;
   const page = library.sections.find(({ source }) => source.id === place.here)?.source;
   const asksForPage = question.intent === "page" || (question.subjects.length === 0 && question.asks.length === 0);
   const quote = asksForPage && page ? openingOf(library, page) : quoteFor(library, question, place);
-  if (quote.outcome === "none")
-    return { kind: "none", markdown: question.wish ? phrases.contact : phrases.unanswered, units: [] };
-  if (quote.outcome === "closest" && question.wish) return { kind: "none", markdown: phrases.contact, units: [] };
+  if (quote.outcome === "none" || (quote.outcome === "closest" && question.wish)) {
+    const isOffered = question.wish && !place.formless;
+    return { kind: "none", markdown: isOffered ? phrases.contact : phrases.unanswered, units: [] };
+  }
   const before = quote.outcome === "closest" ? [`${phrases.unanswered} ${phrases.closest}`] : [];
   const markdown = [...before, quote.markdown, sourcesLine(quote.units, question.language)].join("\n\n");
   return { kind: quote.outcome, markdown, units: quote.units };
