@@ -2,7 +2,7 @@ import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/integrations.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { nothing, object } from "../schemas/schema.ts";
-import { cardLink, cardView, decisionButtons, factList, hiddenInputs } from "./card.ts";
+import { cardView, decisionButtons, factList, hiddenInputs } from "./card.ts";
 import { browserPage } from "./failure-view.ts";
 import { html, redirect, sentence } from "./html.ts";
 import { creator, page, type Request, type Row, route, type View } from "./route.ts";
@@ -37,7 +37,7 @@ export const integrationRows: Row[] = [
       "version_conflict",
     ],
   }),
-  page(`GET ${consent}/return`, shape.oauthReturn, core.returnFromProvider, returnView, browserPage),
+  page(`GET ${consent}/return`, shape.oauthReturn, core.returnFromProvider, redirect, browserPage),
   page(`GET ${consent}/connect`, shape.consentPage, core.askForConsent, consentView, browserPage),
   page(`POST ${consent}/connect`, shape.consentForm, core.decideConsent, decidedView, {
     ...browserPage,
@@ -92,14 +92,9 @@ const providerNames: Record<shape.ProviderKey, string> = {
   stripe: "Stripe",
 };
 
-/** Where a browser continues after it returns from a provider. The codes in the address go to no other server. */
-function returnView(next: { step: "onward"; location: string } | core.SignInNeeded, request: Request): View {
-  return next.step === "sign-in" ? signInView(next, request) : redirect(next);
-}
-
-/** The page that asks whether to connect an account to a handle. */
-function consentView(question: core.ConsentQuestion | core.SignInNeeded, request: Request): View {
-  if (question.step === "sign-in") return signInView(question, request);
+/** The page that asks whether to connect an account to a handle, or a redirect. */
+function consentView(question: core.ConsentQuestion | core.Onward, request: Request): View {
+  if (question.step === "onward") return redirect(question);
   const { providerKey, account, handle, name, user, consentId, proof } = question;
   const language = request.language();
   const { connect: words } = wordsOf(language);
@@ -128,11 +123,4 @@ function decidedView(
   const { done, doneDetail, cancelled, cancelledDetail } = wordsOf(language).connect;
   const [title, detail] = isConnected ? [done, doneDetail] : [cancelled, cancelledDetail];
   return cardView({ language, title, body: html`<p>${sentence(detail, { account, handle: name })}</p>` });
-}
-
-function signInView({ loginUrl }: core.SignInNeeded, request: Request): View {
-  const language = request.language();
-  const { title, signInDetail, signIn } = wordsOf(language).connect;
-  const body = html`<p>${signInDetail}</p>\n${cardLink(signIn, loginUrl)}`;
-  return cardView({ language, title, body });
 }

@@ -143,8 +143,14 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     const decide = (path: string, token: string, form: object) =>
       service.visitor.post(path).set("Cookie", `session=${token}`).type("form").send(form);
     const back = await agree((await begin(owner, kind)).authorizeUrl);
-    const address = back.pathname + back.search;
-    t.match((await get(address).expect(200)).text, /Sign in to continue/, "without a session nothing happens");
+    const base = service.runtime.env.BASE_URL;
+    const signIn = async (path: string): Promise<string> => {
+      const { headers } = await get(path).expect(303).expect("referrer-policy", "no-referrer");
+      const to = new URL(headers.location as string);
+      t.equal(to.origin + to.pathname, `${base}/login`, "without a session nothing happens");
+      return (to.searchParams.get("returnTo") as string).slice(base.length);
+    };
+    const address = await signIn(back.pathname + back.search);
     const lured = await agree((await begin(owner, kind)).authorizeUrl);
     const refused = await get(lured.pathname + lured.search, theirs).expect(400);
     t.match(refused.text, /not started in this browser/, "in a victim's browser neither");
@@ -153,6 +159,7 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     t.notMatch(asking.search, /code=|state=/);
     t.same(await credentialsOf(owner), [], "nothing is connected before the user says so");
     const page = asking.pathname + asking.search;
+    t.equal(await signIn(page), page);
     await get(page, theirs).expect(400);
     const { text } = await get(page, mine).expect(200);
     t.match(said(text), `Connect ${kinds[kind].account} to Acme Kitchens?`);

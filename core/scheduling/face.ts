@@ -42,8 +42,8 @@ export {
   askForConsent,
   type ConsentQuestion,
   decideConsent,
+  type Onward,
   returnFromProvider,
-  type SignInNeeded,
 } from "./provider-consent.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";

@@ -20,10 +20,10 @@ interface PendingAccount extends AuthorisedAccount {
   userId: string;
 }
 
-/** The browser must sign in first and returns afterwards. */
-export interface SignInNeeded {
-  step: "sign-in";
-  loginUrl: string;
+/** A redirect. A browser without a session signs in first, and returns. */
+export interface Onward {
+  step: "onward";
+  location: string;
 }
 
 /** The contents of the consent page; `proof` ties its form to this account and session. */
@@ -48,7 +48,7 @@ export interface ConsentQuestion {
 export async function returnFromProvider(
   runtime: Runtime,
   input: Input<"providerKey", typeof oauthReturn>,
-): Promise<{ step: "onward"; location: string } | SignInNeeded> {
+): Promise<Onward> {
   const { env } = runtime;
   const { providerKey, code, state, error } = input;
   configuredProvider(env, providerKey);
@@ -72,7 +72,7 @@ export async function returnFromProvider(
 export async function askForConsent(
   runtime: Runtime,
   { providerKey, consentId, cookie }: Input<"providerKey", typeof consentPage>,
-): Promise<ConsentQuestion | SignInNeeded> {
+): Promise<ConsentQuestion | Onward> {
   configuredProvider(runtime.env, providerKey);
   const session = await sessionOfCookie(runtime, cookie);
   if (session === undefined) return signInFirst(runtime.env, `${providerKey}/connect`, { consentId });
@@ -108,8 +108,8 @@ function asksItself({ LOGIN_BUILTIN, APP_URL, BASE_URL }: Env): boolean {
   return LOGIN_BUILTIN && new URL(APP_URL).origin === new URL(BASE_URL).origin;
 }
 
-function signInFirst(env: Env, page: string, query: Record<string, string>): SignInNeeded {
-  return { step: "sign-in", loginUrl: loginUrl(env, address(pageOf(env, page), query)) };
+function signInFirst(env: Env, page: string, query: Record<string, string>): Onward {
+  return { step: "onward", location: loginUrl(env, address(pageOf(env, page), query)) };
 }
 
 const pageOf = ({ BASE_URL }: Env, page: string): string => `${BASE_URL}/oauth/scheduling/${page}`;
