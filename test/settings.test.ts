@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import t from "tap";
 import { readEnv } from "../core/platform/env.ts";
 
@@ -61,5 +62,27 @@ t.test("Redis is found by its address or by Sentinels, which need the name of th
   t.throws(() => readEnv({ NODE_ENV: "production" }), { message: /REDIS_URL is missing/ });
   const production = { NODE_ENV: "production", REDIS_SENTINELS: "one", REDIS_SENTINEL_MASTER: "main" };
   t.throws(() => readEnv(production), { message: /^(?!.*REDIS)/ }, "Sentinels are enough");
+  t.end();
+});
+
+t.test("production has no defaults for what it depends on, and no test clock", (t) => {
+  const faults = (settings: Record<string, string>): string[] => {
+    try {
+      return [readEnv({ NODE_ENV: "production", ...settings }).NODE_ENV];
+    } catch (error) {
+      return (error as Error).message.slice("Invalid settings: ".length).split("; ");
+    }
+  };
+  t.same(faults({}), ["BASE_URL is required", "SECRET_KEY is required", "REDIS_URL is missing"]);
+  const needed = {
+    ...{ BASE_URL: "https://service.example", REDIS_URL: "redis://one" },
+    SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+  };
+  t.same(faults(needed), ["production"]);
+  const clock = { TEST_CLOCK: "2026-03-01", TEST_CLOCK_RATE: "2" };
+  const refused = ["TEST_CLOCK is refused in production", "TEST_CLOCK_RATE is refused in production"];
+  t.same(faults({ ...needed, ...clock }), refused);
+  t.match(faults({ ...needed, SECRET_KEY: "short" }), [/^SECRET_KEY must be/], "a malformed one is named once");
+  t.equal(faults({ ...needed, BASE_URL: "short", SECRET_KEY: "short", REDIS_URL: "short" }).length, 3);
   t.end();
 });

@@ -6,7 +6,7 @@
 import { Buffer } from "node:buffer";
 import { queueNames } from "../../schemas/jobs.ts";
 
-type SettingReader<T> = (value: string | undefined, production: boolean) => T;
+type SettingReader<T> = (value: string | undefined) => T;
 
 /** Thrown by a reader; `readEnv` adds the name of the variable. */
 class Malformed extends Error {}
@@ -39,7 +39,7 @@ const table = {
   AUTH_AUDIENCE: maybe(text("")),
   LOGIN_BUILTIN: flag(false),
   LOGIN_MAIL_FROM: maybe(text("")),
-  SECRET_KEY: neededInProduction(secretKey, Buffer.alloc(32, "development").toString("base64")),
+  SECRET_KEY: maybe(secretKey),
   SECRET_KEY_PREVIOUS: maybe(secretKey),
 
   PUBLIC_PAGE_AGENT_ENABLED: flag(false),
@@ -90,8 +90,8 @@ const table = {
 
   OUTBOUND_ALLOW_HOSTS: names(),
   METRICS_TOKEN: maybe(text("")),
-  TEST_CLOCK: notInProduction(instant),
-  TEST_CLOCK_RATE: notInProduction(real(1)),
+  TEST_CLOCK: maybe(instant),
+  TEST_CLOCK_RATE: maybe(real(1)),
 } satisfies Record<string, SettingReader<unknown>>;
 
 type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
@@ -104,11 +104,10 @@ export interface Env extends Omit<EnvValues, keyof Addresses>, Readonly<Addresse
 
 /** Reads all settings. Throws one Error whose one-line message names everything that is wrong. */
 export function readEnv(record: Record<string, string | undefined>): Env {
-  const production = record.NODE_ENV === "production";
   const wrong: string[] = [];
   const entries = Object.entries(table).map(([name, read]) => {
     try {
-      return [name, read(record[name] === "" ? undefined : record[name], production)];
+      return [name, read(record[name] === "" ? undefined : record[name])];
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
       wrong.push(`${name} ${error.message}`);
@@ -116,19 +115,23 @@ export function readEnv(record: Record<string, string | undefined>): Env {
     }
   });
   const read = Object.fromEntries(entries) as EnvValues;
-  wrong.push(...contradictions(read, production));
+  wrong.push(...contradictions(read, record));
   if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
-  return { ...read, ...addresses(read), production };
+  return { ...read, ...addresses(read), production: read.NODE_ENV === "production" };
 }
 
-/** Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
-function contradictions(read: EnvValues, production: boolean): string[] {
+/** Faults of well-formed settings. Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
+function contradictions(read: EnvValues, given: Record<string, string | undefined>): string[] {
+  const production = read.NODE_ENV === "production";
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
   const { REDIS_SENTINEL_MASTER: master } = read;
   const faults: [isWrong: unknown, sentence: string][] = [
-    [production && read.BASE_URL === undefined, "BASE_URL is required"],
+    [production && !given.BASE_URL, "BASE_URL is required"],
+    [production && !given.SECRET_KEY, "SECRET_KEY is required"],
+    [production && read.TEST_CLOCK !== undefined, "TEST_CLOCK is refused in production"],
+    [production && read.TEST_CLOCK_RATE !== undefined, "TEST_CLOCK_RATE is refused in production"],
     [(read.AUTH_JWKS_URL ?? read.AUTH_JWKS_FILE) && !read.AUTH_ISSUER, "AUTH_ISSUER is required with a key set"],
-    [production && read.REDIS_URL === undefined && !hasSentinels, "REDIS_URL is missing"],
+    [production && !given.REDIS_URL && !hasSentinels, "REDIS_URL is missing"],
     [hasSentinels && !master, "REDIS_SENTINEL_MASTER is required with REDIS_SENTINELS"],
     [!hasSentinels && master, "REDIS_SENTINELS is required with REDIS_SENTINEL_MASTER"],
     [hasSentinels && read.REDIS_CLUSTER, "REDIS_SENTINELS can't be combined with REDIS_CLUSTER"],
@@ -141,7 +144,8 @@ function addresses(read: EnvValues) {
   const [app, login] = [read.APP_URL ?? base, read.LOGIN_URL ?? `${base}/login`];
   const ownHosts: ReadonlySet<string> = new Set([base, app, login].map((address) => new URL(address).hostname));
   const redis = read.REDIS_URL ?? "redis://127.0.0.1:6379";
-  return { REDIS_URL: redis, BASE_URL: base, APP_URL: app, LOGIN_URL: login, ownHosts };
+  const secret = read.SECRET_KEY ?? Buffer.alloc(32, "development").toString("base64");
+  return { SECRET_KEY: secret, REDIS_URL: redis, BASE_URL: base, APP_URL: app, LOGIN_URL: login, ownHosts };
 }
 
 function text(fallback: string): SettingReader<string> {
@@ -149,21 +153,7 @@ function text(fallback: string): SettingReader<string> {
 }
 
 function maybe<T>(reader: SettingReader<T>): SettingReader<T | undefined> {
-  return (value, production) => (value === undefined ? undefined : reader(value, production));
-}
-
-function neededInProduction<T extends string>(reader: SettingReader<T>, fallback: T): SettingReader<T> {
-  return (value, production) => {
-    if (value === undefined && production) throw new Malformed("is required");
-    return reader(value ?? fallback, production);
-  };
-}
-
-function notInProduction<T>(reader: SettingReader<T>): SettingReader<T | undefined> {
-  return (value, production) => {
-    if (value !== undefined && production) throw new Malformed("is refused in production");
-    return value === undefined ? undefined : reader(value, production);
-  };
+  return (value) => (value === undefined ? undefined : reader(value));
 }
 
 function flag(fallback: boolean): SettingReader<boolean> {
@@ -213,7 +203,7 @@ function names(...known: string[]): SettingReader<string[]> {
 /** Comma-separated servers, as `host` or `host:port`. */
 function servers(defaultPort: number): SettingReader<{ host: string; port: number }[]> {
   return (value) =>
-    names()(value, false).map((name) => {
+    names()(value).map((name) => {
       const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
       if (!name.startsWith(hostname) || !/^(:\d+)?$/.test(name.slice(hostname.length)) || hostname === "")
         throw new Malformed("must be a list such as host:port,host:port");
@@ -223,7 +213,7 @@ function servers(defaultPort: number): SettingReader<{ host: string; port: numbe
 
 /** An http address, without a slash at its end, that paths are appended to. */
 function base(fallback?: string): SettingReader<string> {
-  return (value, production) => url("http:", "https:")(value ?? fallback, production).replace(/\/+$/, "");
+  return (value) => url("http:", "https:")(value ?? fallback).replace(/\/+$/, "");
 }
 
 function url(first: string, second: string): SettingReader<string> {
