@@ -50,9 +50,11 @@ class Dispatcher {
       const running = [...this.#running.values()];
       const started = await this.#round().catch((error: Error) => this.#report(error));
       if (started) continue;
-      poll ??= pause(signal).finally(() => {
-        poll = undefined;
-      });
+      poll ??= sleep(POLL_MS, undefined, { signal })
+        .catch(() => undefined)
+        .finally(() => {
+          poll = undefined;
+        });
       // An attempt that ended during the round may have made a place free.
       await Promise.race([...running, poll]);
     }
@@ -168,13 +170,6 @@ class Dispatcher {
     this.#runtime.log.warn({ error: error.message }, message);
     return 0;
   }
-}
-
-/** Waits for the next poll, or for the signal. */
-function pause(signal: AbortSignal): Promise<void> {
-  return sleep(POLL_MS, undefined, { signal }).catch((error: Error) => {
-    if (error.name !== "AbortError") throw error;
-  });
 }
 
 type Row = [place: string, json: string, content: string, attempt: number, quota: string | null];
