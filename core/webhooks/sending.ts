@@ -1,8 +1,4 @@
-/*
- * Not on engines/lanes, for a measured reason. With one leased lane for each endpoint (claimed, renewed and released by three more scripts,
- * in a loop that polls) the tests passed, but the code grew by 196 lines. Here a job wakes the sender, and the turn that stores results
- * renews its lease in the same round trip.
- */
+// Not on engines/lanes: a job wakes the sender, and one round trip stores results and renews its lease.
 import { setTimeout } from "node:timers/promises";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
