@@ -2,14 +2,15 @@ import { Buffer } from "node:buffer";
 import type { pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
+import { readHtml } from "../engines/answers/answers.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail } from "../platform/errors.ts";
+import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { cachedPage, pageUrl } from "./pages.ts";
-import { pageLanguage } from "./reading.ts";
 
 type VisitInput = Input<"handle" | "pageSlug", typeof pageVisit>;
 type PagePath = Input<"handle" | "pageSlug">;
@@ -48,6 +49,8 @@ interface AccessGrant {
 const ACCESS_TTL_SECONDS = 365 * 86_400;
 /** Lifetime of an access code in seconds. */
 const CODE_TTL_SECONDS = 900;
+/** Characters of a fragment that suffice to detect its language. */
+const SAMPLE_LENGTH = 20_000;
 
 /**
  * The page for a visitor; `page_not_found` for drafts and unknown pages alike. Only a GET redeems an access code, since the response to a
@@ -92,6 +95,15 @@ async function shownPage(
     return { page, language: pageLanguage(page, settings.language), assistant };
   };
   return cachedPage(runtime, "visitor", { handle, pageSlug, make });
+}
+
+/** The language of a page (BCP 47): as declared, else the handle's, else detected from its public text. */
+function pageLanguage(page: StoredPage, ofHandle: string | null): string {
+  const { title, description, accessMode, content, teaser } = page;
+  const named = page.language ?? ofHandle;
+  if (named) return named;
+  const { blocks } = readHtml((accessMode === "PAID" ? teaser : content).slice(0, SAMPLE_LENGTH));
+  return languageOf([title, description, ...blocks.map(({ text }) => text)].join("\n"));
 }
 
 /** Title and language of a page as its visitors see it; undefined where they see none. */
