@@ -5,7 +5,6 @@ import { nothing } from "../schemas/schema.ts";
 import { html, htmlDocument } from "./html.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
-import { tagOf, tags } from "./openapi/operation.ts";
 import { anyone, metrics as metricsAccess, page, type Row, route, type View } from "./route.ts";
 
 const unlogged = { logged: false };
@@ -27,7 +26,7 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
       view: text("text/plain; version=0.0.4"),
     }),
     page("GET /openapi.json", nothing, async (runtime) => openApiText(runtime), text("application/json"), unlogged),
-    page("GET /docs", nothing, async () => all(), docsView, unlogged),
+    page("GET /docs", nothing, async () => ({}), docsView, unlogged),
     route("GET /.well-known/jwks.json", anyone, nothing, async ({ sessions }) => sessions.jwks, {
       ...quiet,
       headers: { "Cache-Control": "public, max-age=300" },
@@ -41,13 +40,9 @@ function readinessView(result: Readiness): View {
   return { ...text("application/json")(JSON.stringify(result)), status: isReady ? 200 : 503, headers };
 }
 
-/** The API reference: a renderer shows /openapi.json. Without scripts the page lists the operations. */
-function docsView(rows: Row[]): View {
+/** The API reference: a renderer shows /openapi.json. */
+function docsView(): View {
   const nonce = randomBytes(16).toString("base64url");
-  const lists = tags.map(({ name }) => {
-    const operations = rows.filter((row) => !row.hidden && tagOf(row) === name).map(operationItem);
-    return operations.length > 0 && html`<h2>${name}</h2><ul>${operations}</ul>`;
-  });
   const body = htmlDocument({
     language: "en",
     title: "API reference",
@@ -57,7 +52,7 @@ function docsView(rows: Row[]): View {
       html`<meta property="csp-nonce" nonce="${nonce}">`,
       html`<script type="module" src="/assets/api-docs.js"></script>`,
     ],
-    body: html`<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p>${lists}</main></div>`,
+    body: html`<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p></main></div>`,
   });
   const headers = {
     "Content-Security-Policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; font-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
@@ -65,8 +60,4 @@ function docsView(rows: Row[]): View {
     "Referrer-Policy": "no-referrer",
   };
   return { type: "text/html; charset=utf-8", body, headers };
-}
-
-function operationItem({ method, path, summary }: Row) {
-  return html`<li>${summary} <code>${method} ${path.replace(/:(\w+)/g, "{$1}")}</code></li>`;
 }

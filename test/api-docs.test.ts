@@ -17,7 +17,7 @@ async function run(t: Test): Promise<void> {
 
   await t.test("it groups the operations, with fields and a request to copy", async (t) => {
     await page.goto(`${service.url}/docs`);
-    // The renderer has taken the place of the plain list.
+    // The renderer has taken the place of the link.
     await page
       .getByText(/^Search/)
       .first()

@@ -1,4 +1,4 @@
-/** The API reference: loads the renderer, which is large, and shows /openapi.json instead of the plain list. */
+/** The API reference: loads the renderer, which is large, and shows /openapi.json instead of the link to it. */
 
 interface Renderer {
   init(address: string, options: object, place: HTMLElement): unknown;
