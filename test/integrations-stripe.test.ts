@@ -289,6 +289,25 @@ t.test("a payment and its refund count after the owner has disconnected the acco
   t.match(await statusOf(service, answer.bookingUid), { payment: { status: "REFUNDED" } });
 });
 
+t.test(
+  "disconnecting closes the open checkouts of the service, since their payments could not be refunded",
+  async (t) => {
+    const { service, owner, stripe } = await start(t);
+    await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+    await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+    const { credentialId } = await connect(owner);
+    await bookPaid(service, stripe);
+    const { answer } = await book(service, 1);
+    await service.visitor.post(checkout).expect(200);
+    const own = { ...sessionOf(stripe, answer.bookingUid), id: "cs_of_the_owner", form: {} };
+    stripe.sessions.set(own.id, own);
+    await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+    const states = [...stripe.sessions.values()].map(({ status }) => status);
+    t.same(states, ["complete", "expired", "expired", "open"]);
+    t.same(stripe.revoked, [stripeClient.account]);
+  },
+);
+
 t.test("a payment that comes later counts when it comes, in any order of notices", async (t) => {
   const { service, owner, stripe } = await start(t);
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);

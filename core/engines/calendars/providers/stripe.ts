@@ -64,10 +64,22 @@ export const stripe: Provider = {
     return { account, secret: null };
   },
   async disconnect(caller, { account }) {
+    // A checkout that stays open can be paid, but not refunded.
+    await expireSessions(caller, account).catch(() => undefined);
     const form = { client_id: caller.env.STRIPE_CLIENT_ID ?? "", stripe_user_id: account };
     await call(caller, "POST /oauth/deauthorize", { base: caller.env.STRIPE_CONNECT_BASE, form });
   },
 };
+
+/** Closes the open checkouts that were opened here, as far as the provider answers. */
+async function expireSessions(caller: Caller, account: string): Promise<void> {
+  const list = "GET /v1/checkout/sessions?status=open&limit=100";
+  const { data } = await call<{ data: CheckoutSession[] }>(caller, list, { account });
+  const own = data.filter(({ metadata }) => metadata?.handle !== undefined);
+  const expire = ({ id }: CheckoutSession) =>
+    call(caller, `POST /v1/checkout/sessions/${id}/expire`, { account, form: {} });
+  await Promise.allSettled(own.map(expire));
+}
 
 /** Opens a checkout session; `payment_provider_not_connected` if the account can't take this price. Throws if the provider fails. */
 export async function openSession(caller: Caller, order: CheckoutOrder): Promise<CheckoutSession> {
