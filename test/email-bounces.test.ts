@@ -1,5 +1,5 @@
 import t, { type Test as TapTest } from "tap";
-import { watchBounces } from "../core/email/bounces.ts";
+import { readBounces } from "../core/email/bounces.ts";
 import { openMailbox } from "../core/engines/mail/mailbox.ts";
 import type { Mailbox } from "../core/platform/runtime.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
@@ -7,9 +7,9 @@ import { type Dovecot, hasDovecot, startDovecot } from "../fixtures/providers/do
 import { bounce } from "../fixtures/reports.ts";
 import { eventually, type Service } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
+import { repeat } from "../workers/job.ts";
 
 const skip = hasDovecot() ? false : "dovecot-imapd is not installed, or this user may not run it";
-const soon = { pollMs: 50, retryMs: 50, maxRetryMs: 200 };
 
 interface Started {
   service: Service;
@@ -37,12 +37,15 @@ async function sent({ service, acme, server }: Started): Promise<{ messageId: st
 /** Watches until the test's end, and lets its mailbox pass through the test's hands. */
 function watch(t: TapTest, { service: { runtime }, mailbox }: Started, wrap: (mailbox: Mailbox) => Mailbox) {
   const stopping = new AbortController();
-  const tried = { times: 0 };
+  const tried = { times: 0, warnings: [] as string[] };
   const openBounces = async (): Promise<Mailbox> => {
     tried.times++;
     return wrap(await openMailbox(mailbox.url));
   };
-  const watching = watchBounces({ ...runtime, openBounces }, stopping.signal, soon);
+  const warn = (_fields: object, event: string) => void tried.warnings.push(event);
+  const log = Object.assign(Object.create(runtime.log), { warn });
+  const times = { ms: 50, signal: stopping.signal, failure: "email.mailbox.read_failed" } as const;
+  const watching = repeat({ ...runtime, openBounces, log }, readBounces, times);
   t.teardown(async () => {
     stopping.abort();
     await watching;
@@ -117,15 +120,19 @@ t.test("of several workers one reads at a time", { skip }, async (t) => {
   t.equal(await bouncesOf(started, messageId), 1);
 });
 
-t.test("a mailbox that can't be reached is waited for", { skip }, async (t) => {
+t.test("a mailbox that can't be reached is waited for, and logged once", { skip }, async (t) => {
   const started = await start(t);
   const { messageId, returnPath } = await sent(started);
   await started.mailbox.stop();
   started.mailbox.deliver(bounce(returnPath));
   const tried = watch(t, started, (mailbox) => mailbox);
   await eventually(() => tried.times >= 3);
+  t.same(tried.warnings, ["email.mailbox.read_failed"]);
   await started.mailbox.start();
   await started.acme.until(messageId, "BOUNCED");
+  await started.mailbox.stop();
+  // The next outage is logged again.
+  await eventually(() => tried.warnings.length > 1);
   const wrong = new URL(started.mailbox.url);
   wrong.password = "wrong";
   await t.rejects(openMailbox(wrong.href), "a login that is refused is trouble too");

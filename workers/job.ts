@@ -43,17 +43,26 @@ export function jobRow<N extends JobName>(
 interface Repetition {
   ms: number;
   signal: AbortSignal;
-  failure: "worker.task_failed" | "email.identity.check_failed" | "campaign.promotion_failed";
+  failure:
+    | "worker.task_failed"
+    | "email.identity.check_failed"
+    | "email.mailbox.read_failed"
+    | "campaign.promotion_failed";
 }
 
-/** Repeats a task until the signal; a failure is logged. */
+/** Repeats a task until the signal. A failure is logged, unless it is the same as that of the time before. */
 export async function repeat(
   runtime: Runtime,
-  task: (runtime: Runtime) => Promise<unknown>,
+  task: (runtime: Runtime, signal: AbortSignal) => Promise<unknown>,
   { ms, signal, failure }: Repetition,
 ): Promise<void> {
-  while (!signal.aborted) {
-    await task(runtime).catch((error: Error) => runtime.log.warn({ error: error.message }, failure));
+  for (let last: string | undefined; !signal.aborted; ) {
+    const error = await task(runtime, signal).then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
+    if (error !== undefined && error !== last && !signal.aborted) runtime.log.warn({ error }, failure);
+    last = error;
     await setTimeout(ms, undefined, { signal }).catch(() => undefined);
   }
 }

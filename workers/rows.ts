@@ -1,7 +1,7 @@
 import { sendSignInCode } from "../core/account/face.ts";
 import { answerRun } from "../core/assistant/face.ts";
 import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
-import { checkDomain, dispatchMail, erasePerson, startDueChecks, watchBounces } from "../core/email/face.ts";
+import { checkDomain, dispatchMail, erasePerson, readBounces, startDueChecks } from "../core/email/face.ts";
 import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
@@ -42,13 +42,18 @@ interface WorkerLoop {
   run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
 }
 
-/** Ms between two polls for domains whose DNS records are due for a check, and for delayed sends that are nearly due. */
+/** Ms between two polls of the bounce mailbox, for domains whose DNS records are due, and for delayed sends that are nearly due. */
+const MAILBOX_POLL_MS = 30_000;
 const CHECK_POLL_MS = 20_000;
 const SEND_POLL_MS = 1000;
 
 export const workerLoops: WorkerLoop[] = [
   { queue: "email", run: dispatchMail },
-  { queue: "email", run: watchBounces },
+  {
+    queue: "email",
+    run: (runtime, signal) =>
+      repeat(runtime, readBounces, { ms: MAILBOX_POLL_MS, signal, failure: "email.mailbox.read_failed" }),
+  },
   {
     queue: "email",
     run: (runtime, signal) =>

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Mailbox, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import { keys } from "../store/keys.ts";
@@ -6,52 +5,20 @@ import { tryLock } from "../store/lock.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { readInbound } from "./feedback.ts";
 
-/** Intervals of the mailbox poll in real ms. Tests pass shorter ones. */
-interface WatchTimes {
-  /** Between two polls of the mailbox. */
-  pollMs: number;
-  /** The first wait after a failure; it doubles up to the longest. */
-  retryMs: number;
-  maxRetryMs: number;
-}
-
-const usualTimes: WatchTimes = { pollMs: 30_000, retryMs: 5_000, maxRetryMs: 600_000 };
-
 /**
- * Polls the mailbox of BOUNCE_IMAP_URL until the signal. Each unseen mail is recorded, then marked as seen; after a crash in between it is
- * read again without effect. Only one of all processes reads at a time. Failures are logged and retried later. Returns at once without a
- * mailbox.
+ * One poll of the mailbox of BOUNCE_IMAP_URL: each unseen mail, oldest first, is recorded, then marked as seen; after a crash in between it
+ * is read again without effect. Only one of all processes reads at a time. Does nothing without a mailbox.
  */
-export async function watchBounces(
-  runtime: Runtime,
-  signal: AbortSignal,
-  times: WatchTimes = usualTimes,
-): Promise<void> {
-  if (runtime.openBounces === undefined) return;
-  let failures = 0;
-  while (!signal.aborted) {
-    try {
-      await tryLock(runtime.redis, keys.bounceMailbox, (lease) =>
-        withSignal([signal, lease], (either) => readBounces(runtime, either)),
-      );
-      failures = 0;
-    } catch (error) {
-      if (!signal.aborted)
-        runtime.log.warn({ error: (error as Error).message, failures: ++failures }, "email.mailbox.read_failed");
-    }
-    await sleep(waitAfter(failures, times), undefined, { signal }).catch(() => undefined);
-  }
+export async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void> {
+  const { redis, openBounces } = runtime;
+  if (openBounces === undefined) return;
+  await tryLock(redis, keys.bounceMailbox, (lease) =>
+    withSignal([signal, lease], async (either) => readUnseen(runtime, await openBounces(), either)),
+  );
 }
 
-function waitAfter(failures: number, { pollMs, retryMs, maxRetryMs }: WatchTimes): number {
-  return failures === 0 ? pollMs : Math.min(retryMs * 2 ** (failures - 1), maxRetryMs);
-}
-
-/** One poll: every unseen mail, oldest first. */
-async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void> {
-  const mailbox = await (runtime.openBounces as () => Promise<Mailbox>)();
-  const stop = (): void => mailbox.close();
-  signal.addEventListener("abort", stop, { once: true });
+async function readUnseen(runtime: Runtime, mailbox: Mailbox, signal: AbortSignal): Promise<void> {
+  signal.addEventListener("abort", () => mailbox.close(), { once: true });
   try {
     for (const uid of await mailbox.unseen()) {
       if (signal.aborted) return;

@@ -1,6 +1,6 @@
 /** What other modules may import from email. */
 export { type Attachment, acceptMessage, sendMessage, unlessErased } from "./acceptance.ts";
-export { watchBounces } from "./bounces.ts";
+export { readBounces } from "./bounces.ts";
 export { dispatchMail } from "./dispatch.ts";
 export {
   addDomain,

@@ -72,7 +72,7 @@ export const logEvents = {
   "email.server.unavailable": warn("The mail server can't be used; sending pauses.", "error"),
   "email.server.available": info("The mail server works again; sending continues."),
   "email.message.unsendable": error("A mail could not be composed or signed.", "handle", "messageId", "step", "error"),
-  "email.mailbox.read_failed": warn("The bounce mailbox could not be read; the worker retries.", "failures", "error"),
+  "email.mailbox.read_failed": warn("The bounce mailbox could not be read; the worker retries.", "error"),
   "email.bounce.malformed": warn("A mail in the bounce mailbox is unreadable and stays there.", "uid", "error"),
 
   "calendar.pull_failed": warn("The calendars of a handle could not be read.", "handle", "error"),
