@@ -46,6 +46,7 @@ const odd: Record<string, () => Iterable<OddDelta>> = {
     })(),
   "a cargo bike from a model that says nothing": () => [],
   "a cargo bike from a model that is never done": () => [...words(said), "close"],
+  "a cargo bike from a model that is cut off": () => [...words(`${said} A cargo bike costs`), "cut"],
   "a cargo bike from a model that closes at once": () => ["close"],
   "a cargo bike from a model that fails at once": () => [{ error: "out of memory" }],
   "a cargo bike from a model that calls a tool": () => [
@@ -119,6 +120,7 @@ t.test("every odd model ends in an answer within 25 s, and no thought is shown",
   for (const { question, text, all, tookMs } of await Promise.all(chats)) {
     t.match(text, /39 EUR|Leave your details in the form/, question);
     t.notMatch(all, /SECRET|dropDatabase|think>/, question);
+    t.notMatch(text, /costs(?! 39)/, question);
     t.match(all, /"type":"finish"/, question);
     t.ok(tookMs < HEADROOM_MS, `${question}: ${tookMs} ms`);
   }
@@ -136,6 +138,7 @@ t.test("as one object, every odd model ends in an answer too, also one that brea
   for (const { question, text, all: shown } of await Promise.all(all.map((question) => folded(service, question)))) {
     t.match(text, /39 EUR/, `${question} ${shown}`);
     t.notMatch(shown, /SECRET|dropDatabase|think>/, question);
+    t.notMatch(text, /costs(?! 39)/, question);
   }
 });
 

@@ -74,6 +74,7 @@ class ModelPart {
   #hasBegun = false;
   #textAt = 0;
   #length = 0;
+  #isCut = false;
   #pending: Promise<IteratorResult<Delta>> | undefined;
 
   constructor(writer: Writer, made: DraftContext & { runtime: Runtime; asked: AnswerRequest; reply: Reply }) {
@@ -132,7 +133,7 @@ class ModelPart {
       const deadline = this.#hasBegun ? firstTextMs : firstDeltaMs;
       const step = await this.#next(deadline - (performance.now() - this.#startedAt));
       if (step === undefined) return "late";
-      const text = step.done ? this.#filter.end() : this.#take(step.value);
+      const text = step.done ? this.#lastText() : this.#take(step.value);
       if (text.trim() !== "" || step.done) return text;
     }
   }
@@ -143,12 +144,18 @@ class ModelPart {
       const step = await this.#next(this.#textAt + silenceMs - performance.now());
       const isOver = step === undefined || this.#length > answerLength + overLength;
       if (isOver) return this.#end.abort();
-      if (step.done) return yield this.#filter.end();
+      if (step.done) return yield this.#lastText();
       yield this.#take(step.value);
     }
   }
 
-  #take({ text = "", call }: Delta): string {
+  /** The last sentence, unless the model was stopped within it. */
+  #lastText(): string {
+    return this.#isCut ? "" : this.#filter.end();
+  }
+
+  #take({ text = "", call, isCut = false }: Delta): string {
+    this.#isCut ||= isCut;
     if (this.#made.tools.some(({ name }) => name === call)) this.#calls.add(call!);
     if (text !== "") this.#textAt = performance.now();
     this.#length += text.length;

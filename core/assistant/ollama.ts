@@ -54,10 +54,10 @@ class OllamaWriter implements Writer {
       functions.length > 0 ? { ...request, tools: functions } : request,
     );
     const spoken = new WithoutThoughts();
-    for await (const { message } of untilClosed(stream)) {
+    for await (const { message, done_reason } of untilClosed(stream)) {
       for (const { function: called } of message.tool_calls ?? []) yield { call: called.name };
       const text = spoken.push(message.content ?? "");
-      yield text === "" ? {} : { text };
+      yield { text, isCut: done_reason === "length" };
     }
     const rest = spoken.end();
     if (rest !== "") yield { text: rest };

@@ -336,6 +336,8 @@ export interface ModelTool {
 export interface Delta {
   text?: string;
   call?: string;
+  /** True if the model was stopped here, in the middle of its text. */
+  isCut?: boolean;
 }
 
 /** A model that generates text as a stream of deltas. Failures throw; `signal` also stops the work at the model server. */
