@@ -36,6 +36,7 @@ const courses = openLibrary([
       "| | Pencil | Pen | Fountain pen |\n|---|---|---|---|\n| Users | 1 | 2 | 8 |\n\nThe studio is open to all who had an induction " +
       "(45 minutes, £40, once).\n\n## Parking\n\nThe car park costs £2 an hour. Our tutor Owen Fairbrother lives next door.\n\n" +
       "## Vouchers\n\nVouchers can be for any amount.\n\n- good for courses\n- not for memberships\n\n" +
+      "## Repairs\n\nA road bike is mended for £30, an e-bike for £45.\n\n" +
       "## Can we bring our own cake?\n\nNo. We bake it here.\n\n## Bread\n\nYou may bring bread, without charge.",
     { title: "Studio" },
   ),
@@ -145,6 +146,8 @@ t.test("a figure belongs to its row, column, clause and span of time, and no nam
       "A child under 16 pays £24 for Pinch & Coil.",
       "An induction costs £40 once.",
       "The Fountain pen plan has 8 users.",
+      "Pinch & Coil costs £38 for adults and £24 under 16.",
+      "A road bike is mended for £30 and an e-bike for £45.",
       "You may bring bread without charge.",
     ],
     courses,
@@ -155,6 +158,8 @@ t.test("a figure belongs to its row, column, clause and span of time, and no nam
       "Wheel for beginners costs £168 for ten weeks.",
       "A child under 16 pays £38 for Pinch & Coil.",
       "The Pen plan has 8 users.",
+      "Pinch & Coil costs £24 for adults and £38 under 16.",
+      "A road bike is mended for £45 and an e-bike for £30.",
       "The car park costs £2 a day.",
       "Our tutor Owen Miller lives next door.",
       "Vouchers can be for memberships.",

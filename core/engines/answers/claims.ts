@@ -5,6 +5,7 @@ import {
   type ClaimWord,
   clauseTexts,
   contradicts,
+  figuresAgree,
   isDenied,
   isFree,
   type Witness,
@@ -79,12 +80,12 @@ export class ClaimChecker {
 
   /** One witness of a claim, or one for each clause with a figure. */
   #supporting(claim: Claim, text: string, sections: readonly Section[]): Witness[] | undefined {
-    const one = this.#supported(claim, sections);
-    if (one) return [one];
     const clauses = clauseTexts(text, claim.language).map((clause) => this.#claimOf(clause, claim.language));
     const claims = clauses.filter(({ figures }) => figures.length > 0);
-    if (claims.length < 2) return undefined;
-    return allOf(claims.map((claim) => this.#supported(claim, sections)));
+    const one = this.#supported(claim, sections);
+    const isSwapped = one && claims.some((clause) => !figuresAgree(one, this.#witnessesOf(one.unit.section), clause));
+    if (one && !isSwapped) return [one];
+    return claims.length < 2 ? undefined : allOf(claims.map((claim) => this.#supported(claim, sections)));
   }
 
   /** True if a clause of a text has a name that no public text has, or says what a witness denies. */

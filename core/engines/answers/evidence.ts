@@ -109,15 +109,13 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
 
 /** True if a witness says all of a claim, and its figures of the same things. `all` are the witnesses of its section. */
 export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim): boolean {
-  const { table } = witness.unit.block;
-  const rows = all.filter(({ unit }) => table !== undefined && unit.block.table === table);
   return (
     claim.figures.every((figure) => holdsFigure(witness.figures, figure)) &&
     (witness.isUniversal || !claim.isUniversal) &&
     (witness.isFree || !claim.isFree) &&
     speaksItself(witness, claim) &&
     spansAgree(witness, claim) &&
-    figuresAgree(witness, rows, claim)
+    figuresAgree(witness, all, claim)
   );
 }
 
@@ -138,7 +136,9 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
 }
 
 /** No figure is said of what another clause or cell of its kind speaks of more than its own. Amounts say most. */
-function figuresAgree(witness: Witness, rows: readonly Witness[], claim: Claim): boolean {
+export function figuresAgree(witness: Witness, all: readonly Witness[], claim: Claim): boolean {
+  const { table } = witness.unit.block;
+  const rows = all.filter(({ unit }) => table !== undefined && unit.block.table === table);
   const amounts = claim.figures.filter((figure) => figure.startsWith("amount "));
   const others = [witness, ...rows]
     .flatMap(({ atoms }) => atoms)
