@@ -14,6 +14,7 @@ import { mastersOf } from "../core/store/redis.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { KeySetServer, outsideKey, outsideToken } from "../fixtures/signer.ts";
+import { stopDate } from "../fixtures/time.ts";
 
 const me = "/v2/account/assistant/me";
 const minute = 60_000;
@@ -26,11 +27,11 @@ async function startSigner(t: Test): Promise<{ signer: KeySetServer; env: Record
 }
 
 /** Sessions of their own, at a time that the test moves. */
-async function movable(t: Test, env: Record<string, string>) {
-  const { runtime } = await startService(t);
-  const time = { at: Date.now() };
+function movable(t: Test, env: Record<string, string>) {
+  const time = stopDate(t);
   const settings = readEnv({ BASE_URL: "http://service.test", REDIS_URL: "redis://127.0.0.1:1", ...env });
-  const sessions = new Sessions(settings, runtime.signingKey, { isLive: async () => true, clock: () => time.at });
+  const own = { kid: "own", publicJwk: { kty: "OKP", kid: "own" } };
+  const sessions = new Sessions(settings, own as never, { isLive: async () => true });
   const code = (token: string) =>
     sessions.check(token).then(
       () => "accepted",
@@ -112,7 +113,7 @@ t.test("an outside signer's tokens are taken in the three algorithms, for its au
 
 t.test("without AUTH_AUDIENCE an outside token must be meant for this service", async (t) => {
   const { signer, env } = await startSigner(t);
-  const { code } = await movable(t, { ...env, AUTH_AUDIENCE: "" });
+  const { code } = movable(t, { ...env, AUTH_AUDIENCE: "" });
   const key = await outsideKey("one");
   signer.published = [key.jwk];
   t.equal(await code(await outsideToken(key, { aud: "http://service.test" })), "accepted");
@@ -150,7 +151,7 @@ t.test("a key set in a file works the same", async (t) => {
   const key = await outsideKey("one");
   const file = join(t.testdir(), "keys.json");
   await writeFile(file, JSON.stringify({ keys: [key.jwk] }));
-  const { code } = await movable(t, {
+  const { code } = movable(t, {
     AUTH_JWKS_FILE: file,
     AUTH_ISSUER: "https://signer.test",
     AUTH_AUDIENCE: "platform",
@@ -160,7 +161,7 @@ t.test("a key set in a file works the same", async (t) => {
 
 t.test("new keys are found when they are first used, and unknown key ids can't flood the signer", async (t) => {
   const { signer, env } = await startSigner(t);
-  const { time, code } = await movable(t, env);
+  const { time, code } = movable(t, env);
   const [first, second, third] = await Promise.all([outsideKey("first"), outsideKey("second"), outsideKey("third")]);
   const valid = { exp: Math.floor(Date.now() / 1000) + 7200 };
   signer.published = [first.jwk];
@@ -200,7 +201,7 @@ t.test("a key that can't be used is as good as none, and its neighbours are used
 
 t.test("tokens with a new key that come at once all wait for the one read of the key set", async (t) => {
   const { signer, env } = await startSigner(t);
-  const { code } = await movable(t, env);
+  const { code } = movable(t, env);
   const [first, second] = await Promise.all([outsideKey("first"), outsideKey("second")]);
   signer.published = [first.jwk];
   t.equal(await code(await outsideToken(first, {})), "accepted");
@@ -214,7 +215,7 @@ t.test(
   "while the signer is away its known keys are valid for an hour; then the answer is 503, never 401",
   async (t) => {
     const { signer, env } = await startSigner(t);
-    const { time, code } = await movable(t, env);
+    const { time, code } = movable(t, env);
     const key = await outsideKey("one");
     const fresh = (jti: string) =>
       outsideToken(key, { jti, exp: Math.floor(time.at / 1000) + 600, iat: Math.floor(time.at / 1000) });
@@ -241,6 +242,32 @@ t.test(
   },
 );
 
+t.test("a signer that hangs while its old key set is read again delays no token with a known key", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const { time, code } = movable(t, env);
+  const key = await outsideKey("one");
+  signer.published = [key.jwk];
+  t.equal(await code(await outsideToken(key, {})), "accepted");
+  signer.hangs = true;
+  time.at += 11 * minute;
+  const token = await outsideToken(key, { jti: "later" });
+  const start = performance.now();
+  t.equal(await code(token), "accepted");
+  t.ok(performance.now() - start < 1500, "its reader waits 3 s");
+  await eventually(() => signer.reads === 2);
+});
+
+t.test("a key set of more than 100 keys is no key set", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const { time, code } = movable(t, env);
+  const key = await outsideKey("one");
+  signer.published = Array.from({ length: 101 }, () => key.jwk);
+  t.equal(await code(await outsideToken(key, {})), "service_unavailable");
+  signer.published = [key.jwk, ...Array.from({ length: 99 }, (_, n) => ({ ...key.jwk, kid: `other-${n}` }))];
+  time.at += 2000;
+  t.equal(await code(await outsideToken(key, {})), "accepted");
+});
+
 t.test("a signer that was never reached is 503; the service's own tokens don't care", async (t) => {
   const { signer, env } = await startSigner(t);
   signer.away = true;
@@ -257,7 +284,7 @@ t.test("a signer that was never reached is 503; the service's own tokens don't c
 
 t.test("a cached signature expires in time", async (t) => {
   const { signer, env } = await startSigner(t);
-  const { time, code } = await movable(t, env);
+  const { time, code } = movable(t, env);
   const key = await outsideKey("one");
   signer.published = [key.jwk];
   const token = await outsideToken(key, { exp: Math.floor(time.at / 1000) + 30 });

@@ -1,10 +1,14 @@
 import { readFile } from "node:fs/promises";
 import {
   createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
   decodeJwt,
   decodeProtectedHeader,
+  errors,
   type JSONWebKeySet,
   type JWTPayload,
+  type JWTVerifyGetKey,
   jwtVerify,
 } from "jose";
 import { LRUCache } from "lru-cache";
@@ -13,8 +17,6 @@ import { Fail } from "../platform/errors.ts";
 import { membersOf, parseJson } from "../platform/json.ts";
 import { Outbound } from "../platform/outbound.ts";
 import type { SigningKey, TokenSession, TokenVerifier } from "../platform/runtime.ts";
-
-type Keys = ReturnType<typeof createLocalJWKSet>;
 
 const algorithms = ["EdDSA", "ES256", "RS256"];
 /** Tolerated clock difference in seconds (docs/reference.md, "Session tokens"). */
@@ -36,8 +38,6 @@ const RETRY_MS = 1_000;
 interface SessionChecks {
   /** False once the session of an own token is revoked. */
   isLive(session: TokenSession): Promise<boolean>;
-  /** Real time in ms, independent of TEST_CLOCK. */
-  clock?: () => number;
   /** Reads the external signer's key set. */
   outbound?: Pick<Outbound, "request">;
 }
@@ -48,27 +48,25 @@ interface SessionChecks {
 export class Sessions implements TokenVerifier {
   readonly #env: Env;
   readonly #own: SigningKey;
-  readonly #ownKeys: Keys;
-  readonly #outside: KeySet | undefined;
+  readonly #ownKeys: JWTVerifyGetKey;
+  readonly #outside: JWTVerifyGetKey | undefined;
   readonly #isLive: SessionChecks["isLive"];
-  readonly #clock: () => number;
   /** The sessions of tokens whose signature was verified. */
   readonly #checked: LRUCache<string, TokenSession>;
 
-  constructor(env: Env, own: SigningKey, { isLive, clock = Date.now, outbound = new Outbound(env) }: SessionChecks) {
+  constructor(env: Env, own: SigningKey, { isLive, outbound = new Outbound(env) }: SessionChecks) {
     const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
     this.#env = env;
     this.#own = own;
     this.#isLive = isLive;
-    this.#clock = clock;
     this.#ownKeys = createLocalJWKSet(this.jwks);
-    this.#outside = place === undefined ? undefined : new KeySet(() => readKeySet(outbound, place), clock);
+    this.#outside = place === undefined ? undefined : refreshedKeys(() => readKeySet(outbound, place));
     const size = { maxSize: MAX_CACHED_CHARACTERS, sizeCalculation: (_: unknown, token: string) => token.length };
     this.#checked = new LRUCache<string, TokenSession>({
       ...size,
       ttl: SIGNATURE_CACHE_MS,
       ttlResolution: 0,
-      perf: { now: clock },
+      perf: Date,
     });
   }
 
@@ -92,36 +90,36 @@ export class Sessions implements TokenVerifier {
     if (known) return known;
     const { payload, isOwn } = await this.#verify(token);
     const session = sessionOf(this.#env, payload, isOwn);
-    const left = ((payload.exp as number) + LEEWAY_SECONDS) * 1000 - this.#clock();
+    const left = ((payload.exp as number) + LEEWAY_SECONDS) * 1000 - Date.now();
     // Without a lifetime it would be cached for ever.
     this.#checked.set(token, session, { ttl: Math.max(1, Math.min(SIGNATURE_CACHE_MS, left)) });
     return session;
   }
 
   async #verify(token: string): Promise<{ payload: JWTPayload; isOwn: boolean }> {
-    const { keys, issuer } = await this.#signerOf(token);
+    const { keys, issuer } = this.#signerOf(token);
     try {
       const { payload } = await jwtVerify(token, keys, {
         algorithms,
         clockTolerance: LEEWAY_SECONDS,
         requiredClaims: ["sub", "exp"],
-        currentDate: new Date(this.#clock()),
         issuer,
       });
       if (typeof payload.sub !== "string" || payload.sub === "") throw new Fail("invalid_token");
       return { payload, isOwn: keys === this.#ownKeys };
     } catch (error) {
+      if (error instanceof Fail) throw error;
       // A key that can't be used counts as none (RFC 7517, section 5).
       throw new Fail("invalid_token", {}, error);
     }
   }
 
   /** The keys of the token's signer, and the issuer that its tokens must have. `sessionOf` reads their audience. */
-  async #signerOf(token: string): Promise<{ keys: Keys; issuer: string }> {
+  #signerOf(token: string): { keys: JWTVerifyGetKey; issuer: string } {
     const { BASE_URL, AUTH_ISSUER } = this.#env;
     const { issuer, kid } = unverifiedHeader(token);
     if (this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid)
-      return { keys: await this.#outside.holding(kid), issuer };
+      return { keys: this.#outside, issuer };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
     return { keys: this.#ownKeys, issuer };
   }
@@ -152,79 +150,54 @@ function unverifiedHeader(token: string): { issuer: string; kid: string | undefi
 }
 
 /**
- * A key set at a URL or in a file. It is refreshed when it ages or when a key id is unknown. jose's `createRemoteJWKSet` can't replace it:
- * its cooldown counts from the last read, so that a key published just after one is rejected for 30 s; it can't refresh in the background
- * while the old set still serves; and it reports an unreadable key set (503) and a foreign key (401) by the same kind of error.
+ * The keys of a set that changes. An old set is refreshed in the background; an unknown key id waits for one refresh, at most once per
+ * cooldown (jose's own counts from the last read, and would reject a key that was published just after one). `service_unavailable` if only
+ * a refresh could decide and it fails.
  */
-class KeySet {
-  readonly #read: () => Promise<JSONWebKeySet>;
-  readonly #clock: () => number;
-  #keys: Keys | undefined;
-  #ids = new Set<string | undefined>();
-  #readAt = Number.NEGATIVE_INFINITY;
-  /** The earliest time of the next refresh. */
-  #nextAt = Number.NEGATIVE_INFINITY;
-  #failure: unknown;
-  #refreshing: Promise<void> | undefined;
-
-  constructor(read: () => Promise<JSONWebKeySet>, clock: () => number) {
-    this.#read = read;
-    this.#clock = clock;
-  }
-
-  /**
-   * The keys for a token with this key id. An old set is refreshed in the background; an unknown id waits for one refresh, at most once per
-   * cooldown. `service_unavailable` if only a refresh could decide and it fails.
-   */
-  async holding(kid: string | undefined): Promise<Keys> {
-    const age = () => this.#clock() - this.#readAt;
-    const isKnown = () => kid === undefined || this.#ids.has(kid);
-    if (age() > MAX_AGE_MS) await this.#refresh();
-    else if (!isKnown()) await this.#refresh(COOLDOWN_MS);
-    else if (age() > REFRESH_AFTER_MS) void this.#refresh();
-    const isUndecided = !isKnown() && this.#failure !== undefined;
-    if (this.#keys === undefined || age() > MAX_AGE_MS || isUndecided) throw unreachable(this.#failure);
-    return this.#keys;
-  }
-
-  /** One refresh at a time, and none in the pause after a failed one or in the `cooldown` (ms) after this one. Never rejects. */
-  async #refresh(cooldown = 0): Promise<void> {
-    if (this.#refreshing === undefined && this.#clock() < this.#nextAt) return;
-    this.#refreshing ??= this.#load(cooldown).finally(() => {
-      this.#refreshing = undefined;
-    });
-    await this.#refreshing;
-  }
-
-  async #load(cooldown: number): Promise<void> {
+function refreshedKeys(read: () => Promise<Response>): JWTVerifyGetKey {
+  const options = { cacheMaxAge: MAX_AGE_MS, cooldownDuration: REFRESH_AFTER_MS, [customFetch]: paused(read) };
+  const keys = createRemoteJWKSet(new URL("https://key-set.invalid"), options);
+  let nextAt = 0;
+  return async (...token) => {
+    if (!keys.coolingDown) void keys.reload().catch(() => undefined);
     try {
-      const keys = (await this.#read()).keys.map(membersOf) as JSONWebKeySet["keys"];
-      this.#keys = createLocalJWKSet({ keys });
-      this.#ids = new Set(keys.map(({ kid }) => kid));
-      this.#readAt = this.#clock();
-      this.#nextAt = this.#readAt + cooldown;
-      this.#failure = undefined;
+      return await keys(...token);
     } catch (error) {
-      this.#failure = error;
-      this.#nextAt = this.#clock() + RETRY_MS;
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      if (Date.now() >= nextAt) {
+        await keys.reload();
+        nextAt = Date.now() + COOLDOWN_MS;
+      }
+      return keys(...token);
     }
-  }
+  };
+}
+
+/** Reads a key set, but not in the pause after a failed read; `service_unavailable`. */
+function paused(read: () => Promise<Response>): () => Promise<Response> {
+  let [failure, until]: [unknown, number] = [undefined, 0];
+  return async () => {
+    if (Date.now() >= until)
+      try {
+        return await read();
+      } catch (error) {
+        [failure, until] = [error, Date.now() + RETRY_MS];
+      }
+    const detail = "The signing keys of the token issuer cannot be loaded.";
+    throw new Fail("service_unavailable", { retryAfter: 5, detail }, failure);
+  };
 }
 
 /** A key set may have 256 KB and 100 keys; real ones have a few keys, some with certificates. */
 const KEY_SET_LIMITS = { timeoutMs: 3000, limit: 262_144, trusted: true };
 const MAX_KEYS = 100;
 
-async function readKeySet(outbound: Pick<Outbound, "request">, place: string): Promise<JSONWebKeySet> {
-  if (!place.startsWith("http")) return JSON.parse(await readFile(place, "utf8")) as JSONWebKeySet;
-  const { status, body } = await outbound.request(place, KEY_SET_LIMITS);
+async function readKeySet(outbound: Pick<Outbound, "request">, place: string): Promise<Response> {
+  const { status, body } = place.startsWith("http")
+    ? await outbound.request(place, KEY_SET_LIMITS)
+    : { status: 200, body: await readFile(place) };
   if (status !== 200) throw new Error(`The key set answered ${status}.`);
-  const set = parseJson<JSONWebKeySet>(body);
-  if (!Array.isArray(set.keys) || set.keys.length > MAX_KEYS) throw new Error("The key set is not valid.");
-  return set;
-}
-
-function unreachable(cause: unknown): Fail {
-  const detail = "The signing keys of the token issuer cannot be loaded.";
-  return new Fail("service_unavailable", { retryAfter: 5, detail }, cause);
+  const { keys } = parseJson<JSONWebKeySet>(body);
+  if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new Error("The key set is not valid.");
+  return Response.json({ keys: keys.map(membersOf) });
 }
