@@ -131,7 +131,7 @@ t.test("the nearest vectors are those of the definition of the cosine", async (t
   });
   fc.assert(
     fc.property(fc.array(vector, { minLength: 1, maxLength: 60 }), vector, (vectors, query) => {
-      const index = new VectorIndex();
+      const index = new VectorIndex(19);
       for (const [slot, values] of vectors.entries()) index.add(slot, values);
       const found = index.search(query, 60);
       t.equal(found.length, vectors.length);
@@ -144,7 +144,7 @@ t.test("the nearest vectors are those of the definition of the cosine", async (t
 
 t.test("a search gives the cosines of the nearest vectors, whatever their length", async (t) => {
   for (const dimensions of [1, 4, 15, 16, 17, 384]) {
-    const index = new VectorIndex();
+    const index = new VectorIndex(dimensions);
     const query = Float32Array.from({ length: dimensions }, (_, at) => Math.cos(at * 13));
     const exact: number[] = [];
     for (let slot = 0; slot < 200; slot++) {
@@ -161,7 +161,7 @@ t.test("a search gives the cosines of the nearest vectors, whatever their length
 });
 
 t.test("vectors come and go, grow and shrink, and none is found that isn't there", async (t) => {
-  const index = new VectorIndex();
+  const index = new VectorIndex(8);
   const query = Float32Array.from({ length: 8 }, (_, at) => Math.cos(at));
   const kept = new Map<number, Float32Array>();
   for (let step = 0; step < 3000; step++) {
@@ -183,7 +183,7 @@ t.test("vectors come and go, grow and shrink, and none is found that isn't there
 });
 
 t.test("vectors without a direction are like to none", async (t) => {
-  const index = new VectorIndex();
+  const index = new VectorIndex(3);
   index.add(0, Float32Array.of(0, 0, 0));
   index.add(1, Float32Array.of(Number.NaN, 1, 0));
   index.add(2, Float32Array.of(0, 1, 0));

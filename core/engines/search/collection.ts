@@ -82,7 +82,7 @@ export class Collection {
   }
 
   #vectorsLike(vector: Embedding): VectorIndex {
-    const index = this.#vectors.get(vectorsName(vector)) ?? new VectorIndex();
+    const index = this.#vectors.get(vectorsName(vector)) ?? new VectorIndex(vector.values.length);
     this.#vectors.set(vectorsName(vector), index);
     return index;
   }
