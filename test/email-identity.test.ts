@@ -1,6 +1,6 @@
 import t from "tap";
 import { attachDomain, domainClaim } from "../core/account/domains.ts";
-import { startDueChecks } from "../core/email/domains.ts";
+import { scheduleNextCheck } from "../core/email/domains.ts";
 import { checkIdentity, identityOf } from "../core/email/identity.ts";
 import { exportDomains, importDomain } from "../core/email/imports.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
@@ -230,18 +230,59 @@ t.test("only an answer that says so is absence", async (t) => {
   t.match(await second("TXT", "a.example"), { kind: "found" }, "the next server is asked");
 });
 
-t.test("domains are checked by themselves", async (t) => {
-  const { dns, service } = await start(t, true);
+/** The checks that wait for their time. */
+async function nextChecks({ runtime }: Service) {
+  const delayed = await runtime.queues.queue("email").getDelayed();
+  return delayed.filter(({ name, data }) => name === "email.check" && data.domain === "acme.example");
+}
+
+t.test("domains are checked by themselves, until their account has no claim on them", async (t) => {
+  const dns = await startDns(t);
+  // Ten minutes take two seconds.
+  const env = { DNS_SERVERS: dns.address, TEST_CLOCK: "2026-01-05T08:00:00Z", TEST_CLOCK_RATE: "300" };
+  const service = await startService(t, { env, workers: ["email"] });
+  const { runtime } = service;
+  const claim = { domain: "acme.example", account: "acct_acme" };
+  const owner = await service.handle("acme");
+  const { domain } = (await owner.post("/v2/account/domains").send({ domain: claim.domain }).expect(201)).body;
+  await eventually(async () => (await identityOf(runtime, claim)).lastCheckedAt);
+  publish(dns, domain.requiredDnsRecords);
+  await eventually(async () => (await identityOf(runtime, claim)).status === "READY");
+  for (let process = 0; process < 3; process++) await scheduleNextCheck(runtime, claim);
+  const daily = await eventually(async () => {
+    const [next, ...others] = await nextChecks(service);
+    return others.length === 0 && next;
+  });
+  t.ok(daily.delay > 86_400_000 / 300 / 3, "each check once, and a ready domain daily");
+  await runtime.redis.del(keys.domain(claim.domain));
+  await daily.promote();
+  await eventually(() => daily.isCompleted());
+  t.same(await nextChecks(service), []);
+});
+
+t.test("a check that fails is followed by the next one", async (t) => {
+  const { service } = await start(t);
   const owner = await service.handle("acme");
   await owner.post("/v2/account/domains").send({ domain: "acme.example" }).expect(201);
-  const { identity } = (await owner.get(path("acme.example"))).body;
-  publish(dns, identity.requiredDnsRecords);
-  await eventually(async () => (await owner.get(path("acme.example"))).body.identity.lastCheckedAt);
-  await service.runtime.redis.zadd(keys.domainChecks, Date.now() - 1, "acme.example acct_acme");
-  const started = await Promise.all([startDueChecks(service.runtime), startDueChecks(service.runtime)]);
-  t.equal(started[0] + started[1], 1, "each check by one process");
-  await eventually(async () => (await owner.get(path("acme.example"))).body.identity.status === "READY");
-  t.equal(await startDueChecks(service.runtime), 0, "the next one is later");
+  await service.runtime.redis.hset(keys.emailIdentity("acme.example", "acct_acme"), "made", "no identity");
+  const queue = service.runtime.queues.queue("email");
+  const [first] = await nextChecks(service);
+  await service.startWorkers(["email"]);
+  const failed = await eventually(async () => (await nextChecks(service)).find(({ attemptsMade }) => attemptsMade > 0));
+  t.equal(failed.id, first?.id);
+  t.ok((await nextChecks(service)).some(({ id, delay }) => id !== first?.id && delay > 100_000));
+  await queue.drain(true);
+});
+
+t.test("domains that an earlier version checked are checked on", async (t) => {
+  const { service } = await start(t);
+  const { redis } = service.runtime;
+  const names = ["acme.example acct_acme", "shop.example acct_acme"];
+  for (const name of names) await redis.zadd(keys.domainChecks, Date.now() * 1000, name);
+  await service.startWorkers(["email"]);
+  await eventually(async () => (await redis.exists(keys.domainChecks)) === 0);
+  const delayed = await service.runtime.queues.queue("email").getDelayed();
+  t.same(delayed.map(({ data }) => `${data.domain} ${data.account}`).sort(), names);
 });
 
 t.test("an account attaches its own domains", async (t) => {
@@ -318,7 +359,11 @@ t.test("an import that ended after it attached a domain is completed by the next
     ["acct_new", "acct_acme"].map((account) => identityOf(runtime, { domain: "shop.example", account })),
   );
   t.equal(mine?.identityKey, theirs?.identityKey, "the DNS records of the key may stay");
-  t.ok(await runtime.redis.zscore(keys.domainChecks, "shop.example acct_new"), "and they are checked");
+  const waiting = await runtime.queues.queue("email").getJobs(["waiting", "delayed"]);
+  t.ok(
+    waiting.some(({ data }) => data.account === "acct_new"),
+    "and they are checked",
+  );
 });
 
 t.test("an account has at most 500 domains, also if many are attached at once", async (t) => {

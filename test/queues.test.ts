@@ -223,10 +223,16 @@ t.test("a job that calls other people's servers runs again after one stall, and 
   t.same(ran, [0, 1]);
 });
 
-t.test("a pull of calendars that stalled before it wrote the next one writes it as it is given up", async (t) => {
+t.test("a repeated job that stalled before it wrote the next one writes it as it is given up", async (t) => {
   const { runtime } = await startService(t);
-  const row = workerRows.find(({ name }) => name === "scheduling.pull") as WorkerRow;
-  const bull = { id: "a", queueName: "scheduling", data: { handle: "acme" }, opts: {}, stalledCounter: 1 };
-  await t.rejects(perform(runtime, row, bull as never, new AbortController().signal), UnrecoverableError);
-  t.match(await runtime.queues.queue("scheduling").getDelayed(), [{ name: "scheduling.pull", data: bull.data }]);
+  const repeated = [
+    ["scheduling", "scheduling.pull", { handle: "acme" }],
+    ["email", "email.check", { domain: "acme.example", account: "acct_acme" }],
+  ] as const;
+  for (const [queueName, name, data] of repeated) {
+    const row = workerRows.find((one) => one.name === name) as WorkerRow;
+    const bull = { id: "a", queueName, data, opts: {}, stalledCounter: row.maxStalls === 0 ? 1 : 2 };
+    await t.rejects(perform(runtime, row, bull as never, new AbortController().signal), UnrecoverableError);
+    t.match(await runtime.queues.queue(queueName).getDelayed(), [{ name, data }]);
+  }
 });

@@ -39,23 +39,18 @@ export function jobRow<N extends JobName>(
   return { name, run: run as WorkerRow["run"], lane: lane as WorkerRow["lane"] };
 }
 
+/** Work that is repeated; the signal ends it. */
+export type Task = (runtime: Runtime, signal: AbortSignal) => Promise<unknown>;
+
 /** How a task is repeated: the pause in ms after each time, the signal that ends it, and the log event of a failure. */
-interface Repetition {
+export interface Repetition {
   ms: number;
   signal: AbortSignal;
-  failure:
-    | "worker.task_failed"
-    | "email.identity.check_failed"
-    | "email.mailbox.read_failed"
-    | "campaign.promotion_failed";
+  failure: "worker.task_failed" | "email.mailbox.read_failed" | "campaign.promotion_failed";
 }
 
 /** Repeats a task until the signal. A failure is logged, unless it is the same as that of the time before. */
-export async function repeat(
-  runtime: Runtime,
-  task: (runtime: Runtime, signal: AbortSignal) => Promise<unknown>,
-  { ms, signal, failure }: Repetition,
-): Promise<void> {
+export async function repeat(runtime: Runtime, task: Task, { ms, signal, failure }: Repetition): Promise<void> {
   for (let last: string | undefined; !signal.aborted; ) {
     const error = await task(runtime, signal).then(
       () => undefined,

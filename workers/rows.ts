@@ -1,7 +1,14 @@
 import { sendSignInCode } from "../core/account/face.ts";
 import { answerRun } from "../core/assistant/face.ts";
 import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
-import { checkDomain, dispatchMail, erasePerson, readBounces, startDueChecks } from "../core/email/face.ts";
+import {
+  checkDomain,
+  dispatchMail,
+  erasePerson,
+  readBounces,
+  resumeChecks,
+  scheduleNextCheck,
+} from "../core/email/face.ts";
 import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
@@ -9,7 +16,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { expireHold, pullCalendars, scheduleNextPull, sendMails, syncBooking } from "../core/scheduling/face.ts";
 import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import type { JobData, QueueName } from "../schemas/jobs.ts";
-import { jobRow, repeat, type WorkerRow } from "./job.ts";
+import { jobRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
 
 /** Every job with its function, and its lane if it calls other people's servers. */
 export const workerRows: WorkerRow[] = [
@@ -17,7 +24,7 @@ export const workerRows: WorkerRow[] = [
   jobRow("assistant.answer", answerRun),
   jobRow("campaigns.trigger", fireRules),
   jobRow("campaigns.send", sendRule),
-  { ...jobRow("email.check", checkDomain, ({ account }) => account), slotless: true },
+  { ...jobRow("email.check", checkDomain, ({ account }) => account), slotless: true, giveUp: scheduleNextCheck },
   jobRow("knowledge.index", indexDocument),
   jobRow("leads.notify", sendLeadNotice),
   jobRow("leads.digest", sendLeadDigest),
@@ -42,29 +49,21 @@ interface WorkerLoop {
   run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
 }
 
-/** Ms between two polls of the bounce mailbox, for domains whose DNS records are due, and for delayed sends that are nearly due. */
+/** Ms between two polls of the bounce mailbox, for delayed sends that are nearly due, and for domains that an earlier version left. */
 const MAILBOX_POLL_MS = 30_000;
-const CHECK_POLL_MS = 20_000;
 const SEND_POLL_MS = 1000;
+const ADOPTION_POLL_MS = 3_600_000;
 
 export const workerLoops: WorkerLoop[] = [
   { queue: "email", run: dispatchMail },
-  {
-    queue: "email",
-    run: (runtime, signal) =>
-      repeat(runtime, readBounces, { ms: MAILBOX_POLL_MS, signal, failure: "email.mailbox.read_failed" }),
-  },
-  {
-    queue: "email",
-    run: (runtime, signal) =>
-      repeat(runtime, startDueChecks, { ms: CHECK_POLL_MS, signal, failure: "email.identity.check_failed" }),
-  },
-  {
-    queue: "campaigns",
-    run: (runtime, signal) =>
-      repeat(runtime, promoteDueSends, { ms: SEND_POLL_MS, signal, failure: "campaign.promotion_failed" }),
-  },
+  { queue: "email", run: every(MAILBOX_POLL_MS, readBounces, "email.mailbox.read_failed") },
+  { queue: "email", run: every(ADOPTION_POLL_MS, resumeChecks, "worker.task_failed") },
+  { queue: "campaigns", run: every(SEND_POLL_MS, promoteDueSends, "campaign.promotion_failed") },
 ];
+
+function every(ms: number, task: Task, failure: Repetition["failure"]): WorkerLoop["run"] {
+  return (runtime, signal) => repeat(runtime, task, { ms, signal, failure });
+}
 
 async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">): Promise<void> {
   await erasePurchases(runtime, person);

@@ -2,14 +2,14 @@ import type { AccountDomain, identityAnswer, newDomain } from "../../schemas/ema
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from "../account/face.ts";
-import { FairQueue } from "../engines/lanes/lanes.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { realTimeIn } from "../platform/clock.ts";
+import { delayUntil } from "../platform/clock.ts";
+import { sha256 } from "../platform/digest.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import type { Caller, Job, Role, Runtime } from "../platform/runtime.ts";
+import type { Caller, Role, Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -22,9 +22,7 @@ const CHECK_INTERVALS_MS = { ready: 86_400_000, pending: 600_000 };
 /** Domain ms after its creation for which a domain is checked often. */
 const SETUP_PERIOD_MS = 72 * 3_600_000;
 
-/** Real ms for which a claimed domain is skipped; a check lost in a crash starts again afterwards. */
-const CLAIM_MS = 30_000;
-
+type CheckStore = Pick<Runtime, "queues" | "env" | "now">;
 type DomainOwner = { handle: string; role: Role; account: string };
 
 /**
@@ -89,7 +87,7 @@ export async function readEmailIdentity(
   caller: Caller,
 ): Promise<Infer<typeof identityAnswer>> {
   const claim = await claimOf(runtime, caller, input.domain);
-  await watch(runtime, claim);
+  await scheduleNextCheck(runtime, claim);
   return withSenders(runtime, claim);
 }
 
@@ -109,27 +107,35 @@ async function withSenders(runtime: Runtime, claim: DomainClaim): Promise<Infer<
   return { identity, senderProfiles };
 }
 
-/** Runs a check: queries DNS and updates the identity. Does nothing if the account has no claim on the domain any more. */
+/**
+ * Job: queries DNS and updates the identity. The next check is scheduled first, so that no failure and no crash ends the checks of a
+ * domain; they end once the account has no claim on it any more.
+ */
 export async function checkDomain(runtime: Runtime, { domain, account }: JobData<"email.check">): Promise<void> {
   const claim = await domainClaim(runtime.redis, account, domain);
   if (claim === undefined) return;
+  await scheduleNextCheck(runtime, claim);
   const { status } = await checkIdentity(runtime, await openDns(runtime.env), claim);
   runtime.log.info({ domain, status }, "email.identity.checked");
 }
 
 /**
- * Starts the due checks, each in one worker: enqueues the check of a claimed domain, then parks the domain until its next check. A crash in
- * between repeats the check. Returns their number.
+ * Schedules the next check of a domain. Idempotent: the domain has its own instants, one in each interval. The next one is at least half an
+ * interval away, so that a check which begins early doesn't schedule itself.
  */
-export async function startDueChecks(runtime: Runtime): Promise<number> {
-  const checks = checksOf(runtime);
-  const { claimed } = await checks.claim(100, CLAIM_MS);
-  for (const turn of claimed) {
-    const [domain = "", account = ""] = turn.lane.split(" ");
-    await runtime.queues.later(checkJob({ domain, account }));
-    await checks.park(turn, realTimeIn(runtime, await interval(runtime, { domain, account })));
+export async function scheduleNextCheck(runtime: Runtime, claim: JobData<"email.check">): Promise<void> {
+  const ms = await interval(runtime, claim);
+  const offset = sha256(nameOf(claim)).readUInt32BE() % ms;
+  await enqueueCheck(runtime, claim, (Math.round((runtime.now() - offset) / ms) + 1) * ms + offset);
+}
+
+/** Schedules the checks that an earlier version left in a set; in a rolling deploy its processes may still add some. */
+export async function resumeChecks(runtime: Runtime): Promise<void> {
+  for (const name of await runtime.redis.zrange(keys.domainChecks, 0, "-1")) {
+    const [domain = "", account = ""] = name.split(" ");
+    await scheduleNextCheck(runtime, { domain, account });
+    await runtime.redis.zrem(keys.domainChecks, name);
   }
-  return claimed.length;
 }
 
 /** The claim that the caller may manage. Other accounts' domains are not found; too low a role is refused. */
@@ -180,25 +186,14 @@ async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<Ac
 
 const nameOf = ({ domain, account }: JobData<"email.check">): string => `${domain} ${account}`;
 
-async function requestCheck(runtime: Runtime, claim: DomainClaim): Promise<void> {
-  await watch(runtime, claim);
-  await runtime.queues.later(checkJob(claim));
+/** Enqueues a check at the end of this second: all requests of a second are one check, which begins after them. */
+export async function requestCheck(store: CheckStore, claim: JobData<"email.check">): Promise<void> {
+  await enqueueCheck(store, claim, (Math.floor(store.now() / 1000) + 1) * 1000);
 }
 
-/** The check of a domain at the end of this second: all requests of a second are one check, which begins after them. */
-function checkJob({ domain, account }: JobData<"email.check">): Job {
-  const second = Math.floor(Date.now() / 1000) + 1;
-  const id = `check-${keyDigest(nameOf({ domain, account }))}-${second}`;
-  return job("email.check", id, { domain, account }, { delay: second * 1000 - Date.now() });
-}
-
-async function watch(runtime: Runtime, claim: DomainClaim): Promise<void> {
-  await checksOf(runtime).enlist(nameOf(claim), realTimeIn(runtime, CHECK_INTERVALS_MS.pending));
-}
-
-/** The fair queue of regularly checked domains. */
-function checksOf({ redis }: Runtime): FairQueue {
-  return new FairQueue(redis, keys.domainChecks);
+async function enqueueCheck(store: CheckStore, { domain, account }: JobData<"email.check">, at: number): Promise<void> {
+  const id = `check-${keyDigest(nameOf({ domain, account }))}-${at}`;
+  await store.queues.later(job("email.check", id, { domain, account }, { delay: delayUntil(store, at) }));
 }
 
 async function interval({ redis, now }: Runtime, at: JobData<"email.check">): Promise<number> {

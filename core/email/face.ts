@@ -8,7 +8,8 @@ export {
   listDomains,
   readEmailIdentity,
   reconcileEmailIdentity,
-  startDueChecks,
+  resumeChecks,
+  scheduleNextCheck,
 } from "./domains.ts";
 export { erasePerson } from "./erasure.ts";
 export { listMessageEvents } from "./events.ts";

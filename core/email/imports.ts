@@ -1,9 +1,9 @@
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
-import { FairQueue } from "../engines/lanes/lanes.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { requestCheck } from "./domains.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
 import { cancelDeliveries, findMessages } from "./messages.ts";
 import { senderRecords } from "./senders.ts";
@@ -41,7 +41,7 @@ export async function exportDomains(
  * is unchanged. False if another account owns it.
  */
 export async function importDomain(
-  store: Pick<Runtime, "redis" | "env" | "now">,
+  store: Pick<Runtime, "redis" | "queues" | "env" | "now">,
   { handle, account, from }: { handle: string; account: string; from: string },
   { domain, isHost, identity }: ExportedDomain,
 ): Promise<boolean> {
@@ -55,7 +55,7 @@ export async function importDomain(
   }
   // An interrupted run may have attached it and done no more; neither changes what exists.
   if (identity !== null) await importIdentity(store, { domain, account, from }, identity);
-  await new FairQueue(redis, keys.domainChecks).enlist(`${domain} ${account}`);
+  await requestCheck(store, { domain, account });
   return true;
 }
 

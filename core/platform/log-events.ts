@@ -65,7 +65,6 @@ export const logEvents = {
   "lead.verification_sender_missing": warn("A lead can't be verified: the handle has no sender for codes.", "handle"),
   "campaign.promotion_failed": warn("Delayed sends could not be enqueued; the worker retries.", "error"),
   "email.identity.checked": info("The DNS records of a domain were checked.", "domain", "status"),
-  "email.identity.check_failed": warn("The due checks of domains could not be started; the worker retries.", "error"),
   "email.dispatch.wake_failed": warn("A mail was accepted, but the dispatcher was not woken; it polls.", "error"),
   "email.dispatch.failed": warn("The dispatcher failed; it retries.", "error"),
   "email.dispatch.redis_unavailable": warn("The dispatcher can't reach Redis; it retries.", "error"),
