@@ -130,28 +130,14 @@ export async function previewTemplate(
   return renderTemplate(parsed, variables);
 }
 
-/** Active versions of templates, cached by the handle's epoch, the key and the record version, which changes with each update. */
-const activeVersions = new LRUCache<string, number>({ max: 2000 });
-
 export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
 
-/** What a send needs of a template; undefined if there is none. The content is read only after a change. */
-export async function templateState(
-  { redis }: Pick<Runtime, "redis">,
+/** What a send needs of a template; undefined if there is none. */
+export function templateState(
+  runtime: Pick<Runtime, "redis">,
   at: { handle: string; templateId: string },
 ): Promise<TemplateState | undefined> {
-  const key = keys.template(at.handle, at.templateId);
-  const [[record, status], epoch] = await Promise.all([
-    redis.hmget(key, "version", "status"),
-    epochOf(redis, at.handle),
-  ]);
-  if (!record) return undefined;
-  const activeVersion = activeVersions.get(`${epoch} ${key} ${record}`);
-  if (activeVersion !== undefined)
-    return { templateId: at.templateId, status: status as Template["status"], activeVersion };
-  const stored = await templateRecords.find({ redis }, at.handle, at.templateId);
-  if (stored) activeVersions.set(`${epoch} ${key} ${stored.version}`, stored.activeVersion);
-  return stored;
+  return templateRecords.find(runtime, at.handle, at.templateId);
 }
 
 /** Bytes of parsed templates that a process caches; one takes about three times its JSON. */
