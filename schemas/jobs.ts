@@ -70,7 +70,10 @@ export const jobs = {
 export type JobName = keyof typeof jobs;
 export type JobData<N extends JobName> = s.Infer<(typeof jobs)[N]["data"]>;
 
-/** The job of one event and that of several: those of one handle that a burst enqueues are merged, in their order. */
+/**
+ * The job of one event and that of several: those of one handle that are enqueued together are merged, so that no event is sent while an
+ * earlier one of the same change waits for another worker.
+ */
 export const joint = { one: "webhooks.dispatch", several: "webhooks.dispatch-all", maxItems: 20 } as const;
 
 function row<P extends Record<string, s.Schema<unknown>>>(

@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
@@ -281,6 +283,24 @@ t.test(
     );
   },
 );
+
+t.test("`confirmed` is not sent before `created` of the same change, even if that is slow to read", async (t) => {
+  const { mget } = Redis.prototype;
+  const slow = async function (this: Redis, names: string[]): Promise<(string | null)[]> {
+    const found = await mget.call(this, names);
+    if (found.some((json) => json?.includes("booking.created"))) await sleep(500);
+    return found;
+  };
+  t.intercept(Redis.prototype, "mget", { value: slow });
+  const { event, book, owner, service } = await openStage(t, { env: unlimited });
+  const receiver = await startReceiver(t);
+  await owner.post(path).send({ url: receiver.url }).expect(201);
+  await event({ slug: "intro", durationMinutes: 10 });
+  await service.startWorkers(["webhooks"]);
+  await book("intro", "2026-10-05T09:00:00Z", 10).expect(201);
+  await eventually(() => receiver.received.length === 2);
+  t.same([...perBooking(receiver.received).values()], [["created", "confirmed"]]);
+});
 
 t.test("due events are sent in the order in which they were created, not in that of the dispatch", async (t) => {
   const service = await startService(t);
