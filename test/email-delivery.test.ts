@@ -69,6 +69,18 @@ t.test("a subject is read as it was written, whatever its words look like", asyn
   }
 });
 
+t.test("a sender's name is read as it was written, whatever its words look like", async (t) => {
+  const server = await startMailServer(t);
+  const service = await startMailing(t, server.url, { workers: ["email"] });
+  const { send, until, owner, root } = await makeSending(service);
+  for (const displayName of ["=?utf-8?Q?Eve=0D=0A?=", 'A "b" =?', "a".repeat(120)]) {
+    await owner.put(`${root}/senders/sender_main`).send({ displayName }).expect(200);
+    await until(await send(["ann@far.example"]), "SENT");
+    const { from } = await PostalMime.parse((server.mails.at(-1) as TakenMail).raw);
+    t.match(from, { name: displayName, address: "noreply@acme.example" });
+  }
+});
+
 t.test("mails are signed so that another implementation agrees: DKIM, SPF and DMARC pass", async (t) => {
   const [server, dns] = [await startMailServer(t), await startDns(t)];
   const service = await startMailing(t, server.url, { workers: ["email"], env: { DNS_SERVERS: dns.address } });

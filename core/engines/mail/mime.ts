@@ -113,7 +113,7 @@ function filePart(fields: Record<string, string>, { content }: MimeFile): Mime {
 
 function mailbox({ name, address }: Mail["from"]): string {
   if (name === "") return address;
-  if (!isPlainText(name)) return `${encodeWord(name, "B", 52)} <${address}>`;
+  if (words(name) !== name) return `${words(name)} <${address}>`;
   return `${/^[\w !#$%&'*+/=?^`{|}~-]+$/.test(name) ? name : quoteString(name)} <${address}>`;
 }
 
