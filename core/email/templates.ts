@@ -132,7 +132,7 @@ export async function previewTemplate(
 
 export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
 
-/** What a send needs of a template; undefined if there is none. */
+/** The part of a template that a send needs; undefined for an unknown template. */
 export function templateState(
   runtime: Pick<Runtime, "redis">,
   at: { handle: string; templateId: string },

@@ -133,7 +133,7 @@ export async function noteRefund(runtime: Runtime, name: BookingName): Promise<v
   });
 }
 
-/** Remembers a due refund that failed for `retryRefunds`, and mails its owners once. */
+/** Remembers a due refund that failed for `failedRefundJobs`, and mails its owners once. */
 export async function noteFailedRefund(runtime: Runtime, name: BookingName, reason: string): Promise<void> {
   const { handle, bookingUid } = name;
   const kept = await findBooking(runtime.redis, handle, bookingUid);
@@ -143,12 +143,12 @@ export async function noteFailedRefund(runtime: Runtime, name: BookingName, reas
   await runtime.queues.commit(handle, [mail], (transaction) => transaction.sadd(keys.unrefunded(handle), bookingUid));
 }
 
-/** Tries the failed refunds of a handle again. */
-export async function retryRefunds(runtime: Runtime, handle: string): Promise<void> {
+/** The jobs that try the failed refunds of a handle again. */
+export async function failedRefundJobs(runtime: Runtime, handle: string): Promise<Job[]> {
   const failed = await runtime.redis.smembers(keys.unrefunded(handle));
   const bookings = await readRecords<StoredBooking>(runtime.redis, failed, (uid) => keys.booking(handle, uid));
   const again = runtime.id("-");
-  await runtime.queues.later(...bookings.flatMap((booking) => refundJobs(handle, booking, again)));
+  return bookings.flatMap((booking) => refundJobs(handle, booking, again));
 }
 
 /** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */

@@ -8,7 +8,7 @@ import { keys } from "../store/keys.ts";
 import { Records } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { retryRefunds } from "./booking-payments.ts";
+import { failedRefundJobs } from "./booking-payments.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
@@ -30,18 +30,14 @@ interface ConnectedAccount {
 
 /**
  * Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. One for payments tries failed
- * refunds again. `invalid_request` if full.
+ * refunds again, in the same step. `invalid_request` if full.
  */
 export async function keepCredential(
   runtime: Runtime,
   handle: string,
   connected: ConnectedAccount,
 ): Promise<Credential> {
-  const kept = await retryOnConflict(runtime.redis, keys.credentials(handle), () =>
-    tryKeep(runtime, handle, connected),
-  );
-  if (connected.providerKey === "stripe") await retryRefunds(runtime, handle);
-  return kept;
+  return retryOnConflict(runtime.redis, keys.credentials(handle), () => tryKeep(runtime, handle, connected));
 }
 
 /** Undefined if another account was connected meanwhile: it may be the same one. */
@@ -52,6 +48,7 @@ async function tryKeep(
 ): Promise<Credential | undefined> {
   const all = await credentialRecords.all(runtime, handle);
   const earlier = all.find((one) => one.providerKey === made.providerKey && one.account === made.account);
+  const jobs = made.providerKey === "stripe" ? await failedRefundJobs(runtime, handle) : [];
   const again =
     earlier &&
     (await credentialRecords.change(runtime, handle, {
@@ -59,6 +56,7 @@ async function tryKeep(
       change: ({ detail: _detail, ...current }) => {
         return { ...current, status: "OK", secret: sealed(runtime, sealedPlace(handle, current), secret) };
       },
+      jobs: () => jobs,
     }));
   if (again) return toCredential(again);
   if (all.length >= MAX_ACCOUNTS)
@@ -70,7 +68,7 @@ async function tryKeep(
   const id = runtime.id("cred_");
   const bare = { credentialId: id, ...made, ...stamp };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
-  const isKept = await credentialRecords.create(runtime, handle, { id, value, at, max: all.length + 1 });
+  const isKept = await credentialRecords.create(runtime, handle, { id, value, at, jobs, max: all.length + 1 });
   return isKept ? toCredential(value) : undefined;
 }
 
