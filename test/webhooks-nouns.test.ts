@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Webhook as Verifier } from "standardwebhooks";
 import t, { type Test as TapTest } from "tap";
+import { addressDigest } from "../core/platform/address.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
@@ -51,16 +52,22 @@ async function capture({ visitor }: Service): Promise<string> {
   return (await visitor.post("/v2/public/handles/acme/leads").send(sent).expect(202)).body.lead.leadId;
 }
 
-/** The same person books a meeting. */
+/** The same person books a meeting, and is a guest of another one. */
 async function book({ service: { visitor }, acme }: Stage): Promise<void> {
   const type = { slug: "intro", title: "Introduction", durationMinutes: 30 };
   await acme.owner.post(`${root}/scheduling/event-types`).send(type).expect(201);
   const path = "/v2/public/scheduling/acme/intro";
   const [start, end] = [1, 7].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
-  const [first] = (await visitor.get(`${path}/slots`).query({ start, end }).expect(200)).body.slots;
-  const slot = { start: first.start, end: first.end };
-  const attendee = { name: "Ada", email: "Ada@example.com" };
-  await visitor.post(`${path}/bookings`).send({ attendee, slot }).expect(201);
+  const { slots } = (await visitor.get(`${path}/slots`).query({ start, end }).expect(200)).body;
+  const [ada, bob] = ["Ada", "Bob"].map((name) => ({ name, email: `${name}@example.com` }));
+  const bookings = [{ attendee: ada }, { attendee: bob, guests: ["carl@example.com", ada] }];
+  for (const [at, people] of bookings.entries()) {
+    const slot = { start: slots[at].start, end: slots[at].end };
+    await visitor
+      .post(`${path}/bookings`)
+      .send({ ...people, slot })
+      .expect(201);
+  }
 }
 
 async function verify({ service, mail }: Stage, leadId: string): Promise<void> {
@@ -169,12 +176,12 @@ t.test("no stored event contains an erased person", async (t) => {
   const { service, acme, receiver } = stage;
   const leadId = await capture(service);
   await book(stage);
-  await eventually(() => receiver.received.length === 3);
+  await eventually(() => receiver.received.length === 5);
   const { redis } = service.runtime;
-  t.equal((await keyNames(redis, "webhook-event:{acme}:*")).length, 3);
+  t.equal((await keyNames(redis, "webhook-event:{acme}:*")).length, 5);
   await acme.owner.delete(`${root}/leads/${leadId}`).expect(204);
   await eventually(async () => (await keyNames(redis, "webhook-event:{acme}:*")).length === 0);
-  t.same(await keyNames(redis, "person-events:*"), []);
+  t.notOk(await redis.exists(keys.personEvents("acme", addressDigest("ada@example.com"))));
 });
 
 t.test("the list of a person's events forgets those that have expired", async (t) => {

@@ -112,9 +112,7 @@ export function returned(
   const email = { ...mail, reason, smtpCode, suppressed: source !== undefined };
   return {
     suppression: source && suppressionOf(recipient, { source, messageId, at: runtime.now() }),
-    caused: type
-      ? [eventJob(runtime, handle, { type, data: { handle, email }, person: addressDigest(recipient) })]
-      : [],
+    caused: type ? [eventJob(runtime, handle, { type, data: { handle, email }, people: [recipient] })] : [],
   };
 }
 

@@ -5,7 +5,7 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
-import { addressDigest, sameAddress } from "../platform/address.ts";
+import { sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -172,7 +172,7 @@ export function leadJobs(
 ): (Job | EventJob)[] {
   const { leadId, campaignId } = lead;
   const data = { handle, lead: presentLead(lead) };
-  const event = eventJob(runtime, handle, { type, data, person: addressDigest(lead.email) });
+  const event = eventJob(runtime, handle, { type, data, people: [lead.email] });
   if (awaitsCode(lead)) {
     const round = runtime.id("code_");
     return [event, job("leads.send-code", round, { handle, leadId, round })];

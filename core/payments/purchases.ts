@@ -59,8 +59,8 @@ function purchaseOf(
 /** The event of a purchase, which is erased with its buyer, and the mail with the buyer's link. */
 function causedBy(runtime: Runtime, handle: string, { payment: _, ...purchase }: StoredPurchase): (Job | EventJob)[] {
   const { sessionId, email } = purchase;
-  const person = email === null ? {} : { person: addressDigest(email) };
-  const event = eventJob(runtime, handle, { type: "page.purchased", data: { handle, purchase }, ...person });
+  const people = email === null ? [] : [email];
+  const event = eventJob(runtime, handle, { type: "page.purchased", data: { handle, purchase }, people });
   if (email === null || runtime.env.SMTP_URL === undefined) return [event];
   return [event, job("payments.purchase-mail", `purchase-mail-${sessionId}`, { handle, sessionId })];
 }

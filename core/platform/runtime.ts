@@ -100,8 +100,8 @@ interface EventRecord {
   retentionMs: number;
   /** Key of the endpoint list: without an endpoint the event is not stored. */
   endpoints: string;
-  /** Key of the set of events that concern a person, so that they can be erased. */
-  person?: string | undefined;
+  /** Keys of the sets of events that concern its people, so that it can be erased. */
+  people: string[];
 }
 
 /** A job with its event, as the prelude's `outbox` writes it. */

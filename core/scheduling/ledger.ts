@@ -166,9 +166,10 @@ export function timestamp({ now }: Pick<Runtime, "now">): string {
 /** The list of all bookings; the others are by status. */
 export const ALL_STATUSES = "ALL";
 
-/** The events of one change, one ms apart, which are erased with the attendee. */
+/** The events of one change, one ms apart, which are erased with the attendee or a guest. */
 function eventJobs(runtime: Runtime, { handle, step, about }: Transition, booking: Booking): EventJob[] {
-  const content = { data: { handle, booking, ...about }, person: addressDigest(booking.attendee.email) };
+  const people = [booking.attendee, ...booking.guests].map(({ email }) => email);
+  const content = { data: { handle, booking, ...about }, people };
   const at = runtime.now();
   return steps[step].events.map((type, place) => eventJob(runtime, handle, { type, ...content, at: at + place }));
 }

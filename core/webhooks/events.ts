@@ -1,4 +1,5 @@
 import type { testEventType, WebhookEventType } from "../../schemas/webhooks.ts";
+import { addressDigest } from "../platform/address.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -11,15 +12,15 @@ interface NewEvent {
   data: unknown;
   /** Its domain time in ms, by default now. */
   at?: number;
-  /** The digest of the address in it, by which it can be erased. */
-  person?: string | undefined;
+  /** The addresses in it, by which it can be erased. */
+  people?: string[];
 }
 
 /** The job of an event, with the event itself, for the step that writes its cause: all three or none. */
 export function eventJob(
   { id, now }: Pick<Runtime, "id" | "now">,
   handle: string,
-  { type, data, at = now(), person }: NewEvent,
+  { type, data, at = now(), people = [] }: NewEvent,
 ): EventJob {
   const eventId = stampedId(id);
   const event = {
@@ -27,7 +28,7 @@ export function eventJob(
     content: JSON.stringify({ type, timestamp: new Date(at).toISOString(), data }),
     retentionMs: EVENT_TTL_MS,
     endpoints: keys.webhooks(handle),
-    person: person === undefined ? undefined : keys.personEvents(handle, person),
+    people: people.map((address) => keys.personEvents(handle, addressDigest(address))),
   };
   return { ...job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }), event };
 }

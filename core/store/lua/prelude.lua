@@ -5,16 +5,16 @@ local function from(values, first)
   return found
 end
 
--- Writes a webhook event (key, content, retentionMs, endpoints, optional person) if the handle has an endpoint. Returns whether it did.
+-- Writes a webhook event (key, content, retentionMs, endpoints, people) if the handle has an endpoint. Returns whether it did.
 local function put_event(event)
   if redis.call('EXISTS', event.endpoints) == 0 then return false end
   redis.call('SET', event.key, event.content, 'PX', event.retentionMs)
-  if event.person then
-    redis.call('SADD', event.person, event.key)
-    redis.call('PEXPIRE', event.person, event.retentionMs)
+  for _, person in ipairs(event.people) do
+    redis.call('SADD', person, event.key)
+    redis.call('PEXPIRE', person, event.retentionMs)
     -- Each event looks at two others: so at most about half of them have expired.
-    for _, key in ipairs(redis.call('SRANDMEMBER', event.person, 2)) do
-      if redis.call('EXISTS', key) == 0 then redis.call('SREM', event.person, key) end
+    for _, key in ipairs(redis.call('SRANDMEMBER', person, 2)) do
+      if redis.call('EXISTS', key) == 0 then redis.call('SREM', person, key) end
     end
   end
   return true
