@@ -142,7 +142,9 @@ t.test("calendars are pulled on a rhythm by a worker", { skip }, async (t) => {
   await service.startWorkers(["scheduling"]);
   await waiting[0]?.promote();
   await eventually(async () => !(await free(service, "2026-10-12")).includes("08:00"));
-  t.pass("the new event takes its slot");
+  const next = await service.runtime.queues.queue("scheduling").getDelayed();
+  const [before, after] = [waiting, next].map((list) => Number(list[0]?.id?.split("-").at(-1)));
+  t.equal(after, (before ?? 0) + 300_000, "a pull that begins early is followed by the next one");
 });
 
 t.test("a pull that fails for good is followed by the next one", { skip }, async (t) => {
@@ -153,7 +155,7 @@ t.test("a pull that fails for good is followed by the next one", { skip }, async
   await owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds }).expect(200);
   for (const job of await queues.queue("scheduling").getDelayed()) await job.remove();
   await redis.set(keys.busyState("acme"), "no hash");
-  await t.rejects(pullCalendars(service.runtime, { handle: "acme" }), /WRONGTYPE/);
+  await t.rejects(pullCalendars(service.runtime, { handle: "acme" }, { due: 0 }), /WRONGTYPE/);
   const waiting = await queues.queue("scheduling").getDelayed();
   t.match(
     waiting.map(({ name, data }) => ({ name, data })),
@@ -245,7 +247,7 @@ t.test("an account that is disconnected during a pull gives the time back at the
   await eventually(async () => (await redis.exists(keys.selectedCalendars("acme"))) === 0);
   held[0]?.();
   await Promise.all([reading, leaving]);
-  await pullCalendars(service.runtime, { handle: "acme" });
+  await pullCalendars(service.runtime, { handle: "acme" }, { due: 0 });
   t.same(await morning(), ["10-12T09:00", "10-12T10:00", "10-12T11:00"]);
 });
 

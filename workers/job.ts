@@ -12,6 +12,8 @@ export interface Attempt {
   number: number;
   /** True if a failure now is final. */
   last: boolean;
+  /** Real ms at which the job was to begin; one that is promoted by hand begins earlier. */
+  due: number;
   /** Aborted when the process stops or gives the job back. */
   signal: AbortSignal;
 }
@@ -25,7 +27,7 @@ export interface WorkerRow {
   /** How often such a job may stall, default 1: no server may end one worker after the other. */
   maxStalls?: number;
   /** Runs when the job is given up after its stalls. */
-  giveUp?: (runtime: Runtime, data: never) => Promise<unknown>;
+  giveUp?: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
   /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
 }
@@ -70,20 +72,19 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
   try {
     checkData(row.name, bull.data);
     const { lane, maxStalls = 1 } = row;
-    if (lane && bull.stalledCounter > maxStalls) await giveUp(runtime, row, bull);
     await withSignal([stopping], async (signal) => {
-      const running = row.run(runtime, bull.data as never, attemptOf(bull, signal));
+      const attempt = attemptOf(bull, signal);
+      if (lane && bull.stalledCounter > maxStalls) {
+        await row.giveUp?.(runtime, bull.data as never, attempt);
+        throw new UnrecoverableError("The job stalled too often.");
+      }
+      const running = row.run(runtime, bull.data as never, attempt);
       await (lane ? unlessStopped(running, signal) : running);
     });
   } catch (error) {
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);
     throw error;
   }
-}
-
-async function giveUp(runtime: Runtime, row: WorkerRow, bull: BullJob): Promise<never> {
-  await row.giveUp?.(runtime, bull.data as never);
-  throw new UnrecoverableError("The job stalled too often.");
 }
 
 const ajv = new Ajv2020();
@@ -97,7 +98,7 @@ function checkData(name: JobName, data: unknown): void {
 
 function attemptOf(bull: BullJob, signal: AbortSignal): Attempt {
   const last = bull.attemptsMade + 1 >= (bull.opts.attempts ?? 1);
-  return { number: bull.attemptsStarted, last, signal };
+  return { number: bull.attemptsStarted, last, due: bull.timestamp + (bull.opts.delay ?? 0), signal };
 }
 
 /** Waits for an attempt until the process stops; another process then takes the job. */

@@ -5,7 +5,7 @@ import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from 
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { delayUntil, instantIn } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
@@ -111,22 +111,31 @@ async function withSenders(runtime: Runtime, claim: DomainClaim): Promise<Infer<
  * Job: queries DNS and updates the identity. The next check is scheduled first, so that no failure and no crash ends the checks of a
  * domain; they end once the account has no claim on it any more.
  */
-export async function checkDomain(runtime: Runtime, { domain, account }: JobData<"email.check">): Promise<void> {
+export async function checkDomain(
+  runtime: Runtime,
+  { domain, account }: JobData<"email.check">,
+  attempt: { due: number },
+): Promise<void> {
   const claim = await domainClaim(runtime.redis, account, domain);
   if (claim === undefined) return;
-  await scheduleNextCheck(runtime, claim);
+  await scheduleNextCheck(runtime, claim, attempt);
   const { status } = await checkIdentity(runtime, await openDns(runtime.env), claim);
   runtime.log.info({ domain, status }, "email.identity.checked");
 }
 
 /**
- * Schedules the next check of a domain. Idempotent: the domain has its own instants, one in each interval. The next one is at least half an
- * interval away, so that a check which begins early doesn't schedule itself.
+ * Schedules the next check of a domain. Idempotent: the domain has its own instants, one in each interval. A check that begins before it is
+ * `due`, in real ms, is followed by the next one, not by itself.
  */
-export async function scheduleNextCheck(runtime: Runtime, claim: JobData<"email.check">): Promise<void> {
+export async function scheduleNextCheck(
+  runtime: Runtime,
+  claim: JobData<"email.check">,
+  { due } = { due: 0 },
+): Promise<void> {
   const ms = await interval(runtime, claim);
   const offset = sha256(nameOf(claim)).readUInt32BE() % ms;
-  await enqueueCheck(runtime, claim, (Math.round((runtime.now() - offset) / ms) + 1) * ms + offset);
+  const after = instantIn(runtime, Math.max(0, due - Date.now()));
+  await enqueueCheck(runtime, claim, (Math.floor((after - offset) / ms) + 1) * ms + offset);
 }
 
 /** Schedules the checks that an earlier version left in a set; in a rolling deploy its processes may still add some. */

@@ -24,8 +24,6 @@ import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars. */
 const PULL_INTERVAL_MS = 5 * 60_000;
-/** Ms by which the clock of one process may be behind another's: a pull that begins early is followed by the next one, not by itself. */
-const MAX_CLOCK_SKEW_MS = 5000;
 /** Ms of the busy window before and after a period of days in which it stays the same. */
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
@@ -48,10 +46,14 @@ const MAX_MARK_LENGTH = 262_144;
 const MAX_INSTANCES = 100_000;
 
 /** Job: pulls a handle's calendars and schedules the next pull while any calendar is selected. */
-export async function pullCalendars(runtime: Runtime, { handle }: JobData<"scheduling.pull">): Promise<void> {
+export async function pullCalendars(
+  runtime: Runtime,
+  { handle }: JobData<"scheduling.pull">,
+  { due }: { due: number },
+): Promise<void> {
   // A pull that was running when the last calendar went may have written its times afterwards.
   if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return clearBusy(runtime, handle);
-  await pullNow(runtime, handle);
+  await pullNow(runtime, handle, due);
 }
 
 /** Replaces the selection of an account, and reads the selected calendars. The first pull is written with the selection. */
@@ -69,18 +71,22 @@ export async function readSelected({ busySource }: Runtime, handle: string): Pro
  * Reads the selected calendars of a handle and retries failed writes. The next pull is scheduled first, so that no failure and no crash
  * ends the pulls of a handle.
  */
-async function pullNow(runtime: Runtime, handle: string): Promise<void> {
-  await scheduleNextPull(runtime, { handle });
+async function pullNow(runtime: Runtime, handle: string, due = 0): Promise<void> {
+  await scheduleNextPull(runtime, { handle }, { due });
   await pull(runtime, handle);
   await resyncAll(runtime, handle, turnAt(handle, Date.now()));
 }
 
-/** Schedules the next pull of a handle's calendars, also for a pull that stalled before it did. Idempotent. */
+/**
+ * Schedules the next pull of a handle's calendars, also for a pull that stalled before it did. A pull that begins before it is `due` is
+ * followed by the next one, not by itself. Idempotent.
+ */
 export async function scheduleNextPull(
   { queues }: Pick<Runtime, "queues">,
   { handle }: JobData<"scheduling.pull">,
+  { due }: { due: number },
 ): Promise<void> {
-  await queues.later(nextPull(handle, Date.now() + MAX_CLOCK_SKEW_MS));
+  await queues.later(nextPull(handle, Math.max(Date.now(), due)));
 }
 
 /** Pulls the selected calendars of an imported handle, which schedules all further pulls. */
