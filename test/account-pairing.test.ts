@@ -3,6 +3,7 @@ import t from "tap";
 import { setEntitlement } from "../core/account/handles.ts";
 import { challengeOf } from "../core/account/pairing.ts";
 import { keys } from "../core/store/keys.ts";
+import { scripts } from "../core/store/scripts.ts";
 import { type Service, startService } from "../fixtures/service.ts";
 
 const desktop = "/oauth/assistant/desktop";
@@ -136,6 +137,25 @@ t.test("who allowed a pairing can withdraw it, before the desktop redeems it and
   t.match((await late.decide("deny").expect(200)).body, { status: "denied" });
   await me(token).expect(401);
   t.match((await late.decide("deny").expect(410)).body, { code: "attempt_expired" });
+});
+
+t.test("a denial while the desktop's session begins ends it", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const attempt = await startAttempt(service);
+  await attempt.decide("allow").expect(200);
+  const begin = scripts.startSession;
+  const denied: number[] = [];
+  const late = async (...call: Parameters<typeof begin>) => {
+    denied.push((await attempt.decide("deny")).status);
+    return begin(...call);
+  };
+  t.intercept(scripts, "startSession", { value: late });
+  t.match((await attempt.redeem().expect(403)).body, { code: "attempt_denied" });
+  t.same(denied, [200]);
+  const user = await service.as("user_acme");
+  const { sessions } = (await user.get("/v2/account/sessions").expect(200)).body;
+  t.notOk(sessions.some(({ kind }: { kind: string }) => kind === "desktop"));
 });
 
 t.test("only a session decides, and only with a decision", async (t) => {

@@ -82,7 +82,7 @@ export async function visitPairing(runtime: Runtime, input: Infer<typeof pairing
   const { redis, env } = runtime;
   const { attemptId = "" } = input;
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
-  if (!status) throw new Fail("attempt_expired");
+  if (!status || status === "redeemed") throw new Fail("attempt_expired");
   if (status !== "pending") throw new Fail("attempt_not_pending");
   const days = SESSION_TTL_SECONDS / 86_400;
   const login = loginUrl(env, authorizeUrl(env, attemptId));
@@ -172,6 +172,11 @@ async function session(
   const { env, redis } = runtime;
   const who = { sessionId: sessionIdOf(attemptId), userId, email, kind: "desktop" as const, device };
   const { token, expiresAt } = await startSession(runtime, { ...who, seconds: SESSION_TTL_SECONDS });
+  // A denial removes the attempt before it ends the session.
+  if ((await redis.exists(keys.pairing(attemptId))) === 0) {
+    await removeSession(redis, userId, who.sessionId);
+    throw new Fail("attempt_denied");
+  }
   const mcpUrls = (await handlesOf(redis, userId)).map(({ handle }) => `${env.BASE_URL}/mcp/${handle}/mcp`);
   return { status: "authorised", session: { token, expiresAt }, relay: { baseUrl: env.BASE_URL, mcpUrls } };
 }
