@@ -172,16 +172,20 @@ function bodyOf(row: Row, around: Surroundings): { required: boolean; content: C
 
 const formTypes = ["application/x-www-form-urlencoded", "multipart/form-data"];
 
-/** The schema of the body; closed if the row rejects unknown fields. */
+/** The schema of the body. */
 function objectOf(row: Row, fields: [string, Published][]): Published {
   const required = requiredNames(row.input).filter((name) => fields.some(([field]) => field === name));
-  const isClosed = row.access.kind !== "open" && row.input.additionalProperties === false;
   return {
     type: "object",
     properties: Object.fromEntries(fields),
     ...(required.length > 0 ? { required } : {}),
-    ...(isClosed ? { additionalProperties: false } : {}),
+    ...(isClosed(row) ? { additionalProperties: false } : {}),
   };
+}
+
+/** True if the row rejects unknown fields, in its query too. */
+function isClosed({ access, input }: Row): boolean {
+  return access.kind !== "open" && input.additionalProperties === false;
 }
 
 /** Response schemas by content type. They stay open, since `/v2` changes by addition. */
@@ -248,7 +252,7 @@ function failureCodes(row: Row): ErrorCode[] {
   const hasBody = !hasQuery(row);
   const codes: (ErrorCode | false)[] = [
     ...accessCodes(access),
-    (hasBody || isChecked(input)) && "invalid_request",
+    (hasBody || isClosed(row) || isChecked(input)) && "invalid_request",
     ...inputCodes(input),
     hasBody && "payload_too_large",
     hasBody && row.accepts !== "raw" && "unsupported_media_type",
