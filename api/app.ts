@@ -30,8 +30,8 @@ interface State extends Partial<RouteMatch> {
   handle?: string;
 }
 
-/** Codes of the errors of a connection that the client has closed. */
-const clientIsGone = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE"]);
+/** Codes of the errors of a connection that the client has closed, or on which it doesn't speak HTTP. */
+const clientFaults = /^(ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE|HPE_.*)$/;
 
 /** The Koa application: request id, one catch, CORS, page hosts, the queue board, and the rows. */
 export function buildApp(runtime: Runtime): Koa {
@@ -47,7 +47,7 @@ export function buildApp(runtime: Runtime): Koa {
   const common = { ...secure, "X-Content-Type-Options": "nosniff", Vary: "Accept-Encoding, Origin" };
   // A response that broke off after its start. Koa would print all of them.
   app.on("error", (error: NodeJS.ErrnoException, { state }: Context) => {
-    if (!clientIsGone.has(error.code ?? "")) logFailure(runtime, state as State, asFail(error));
+    if (!clientFaults.test(error.code ?? "")) logFailure(runtime, state as State, asFail(error));
   });
   // It is one function because each layer of middleware costs as much as the access check.
   app.use(async (ctx) => {

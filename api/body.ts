@@ -76,9 +76,6 @@ function parserOf(limit: number): ReturnType<typeof koaBody> {
       fileWriteStreamHandler: () => new Writable({ write: (_part, _encoding, done) => done() }),
       onPart: (part, handle) => handle(readPart(part)),
     },
-    onError: (error) => {
-      throw asClientError(error);
-    },
   });
   parsers.set(limit, parser);
   return parser;
@@ -93,8 +90,9 @@ function readPart<P extends { originalFilename: string | null; mimetype: string 
   return Object.assign(part, { mimetype, transferEncoding: "utf-8" });
 }
 
-/** Maps the parsers' errors: bytes that can't be decompressed, decoded or parsed are a client error. */
+/** Maps the parsers' and the connection's errors: bytes that break off or can't be decoded or parsed are a client error. */
 function asClientError(error: Error & { status?: number; httpCode?: number }): Error {
+  if (error instanceof Fail) return error;
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", {}, error);
@@ -132,7 +130,8 @@ async function inTime<T>(ctx: Context, reading: Promise<T>, timeoutMs = TIMEOUT_
       reject(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
     }, timeoutMs);
   });
-  return Promise.race([reading, late]).finally(() => clearTimeout(timer));
+  const read = reading.catch((error) => Promise.reject(asClientError(error)));
+  return Promise.race([read, late]).finally(() => clearTimeout(timer));
 }
 
 function plain(body: unknown, maxValues?: number): Record<string, unknown> {

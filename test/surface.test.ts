@@ -386,6 +386,35 @@ t.test("an Idempotency-Key of any length is ignored by routes that have none", a
   t.match(refused.body.errors, [{ path: "/Idempotency-Key", message: /255/ }]);
 });
 
+t.test("a body that is cut off or malformed on its way is no failure of the service", async (t) => {
+  const { url, runtime } = await startService(t);
+  const logged: unknown[] = [];
+  for (const level of ["warn", "error"] as const)
+    t.intercept(runtime.log, level, { value: (...line: unknown[]) => void logged.push(line) });
+  const log = t.capture(runtime.log, "info");
+  const lines = [
+    "POST /oauth/assistant/desktop/start HTTP/1.1\r\ncontent-type: application/json",
+    "POST /oauth/assistant/desktop/start HTTP/1.1\r\ncontent-type: text/plain",
+    "POST /v2/public/providers/stripe/webhook HTTP/1.1\r\ncontent-type: application/json",
+  ];
+  const chunks = ['5\r\n{"dev\r\nzz\r\n', "zz\r\n", `5;${"x".repeat(30_000)}`, ""];
+  for (const line of lines)
+    for (const chunk of chunks) {
+      const socket = connect(Number(new URL(url).port), "127.0.0.1");
+      socket.on("error", () => undefined);
+      socket.write(`${line}\r\nhost: service.test\r\ntransfer-encoding: chunked\r\n\r\n${chunk}`);
+      if (chunk === "") setTimeout(() => socket.destroy(), 50);
+      await once(socket.resume(), "close");
+    }
+  const statuses = () => log.args().map(([line]) => (line as { status?: number }).status);
+  await eventually(() => statuses().length === lines.length * chunks.length);
+  t.same(logged, []);
+  t.notOk(
+    statuses().some((status = 500) => status >= 500),
+    statuses().join(),
+  );
+});
+
 t.test("a body that dribbles in is refused in time and changes nothing", async (t) => {
   const service = await startService(t);
   const token = await service.handle("acme").then(() => service.token("user_acme"));
