@@ -15,7 +15,7 @@ import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
 import { isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
-import { isNegated, isUniversal } from "./phrases.ts";
+import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
 import { wordsIn } from "./words.ts";
 
@@ -126,7 +126,9 @@ export class ClaimChecker {
       words: this.#wordsOf(plainText(text), language, isPriced),
       figures,
       spans: spansIn(text, language),
+      bounds: boundsIn(text, language),
       isNegated: negated,
+      states: statesIn(text, language),
       isUniversal: isUniversal(text, language),
       isFree: !negated && figures.length === 0 && isFree(text, language),
     };

@@ -5,7 +5,7 @@ import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
 import { type Strengths, strengthOf } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
 import { type Quantity, spansIn } from "./measures.ts";
-import { isNegated, isUniversal } from "./phrases.ts";
+import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
@@ -15,7 +15,11 @@ export interface Claim {
   words: readonly ClaimWord[];
   figures: readonly string[];
   spans: readonly Quantity[];
+  /** It says that a figure is the least or the most. */
+  bounds: ReturnType<typeof boundsIn>;
   isNegated: boolean;
+  /** Its sides of pairs of opposites; a clause that says the other side negates it. */
+  states: readonly number[];
   /** It holds in all cases, and it costs nothing; the evidence must say so too. */
   isUniversal: boolean;
   isFree: boolean;
@@ -38,6 +42,7 @@ interface Atom {
   figures: Figures;
   spans: readonly Quantity[];
   isNegated: boolean;
+  states: readonly number[];
 }
 
 /** A unit of public text that may support a claim. */
@@ -48,9 +53,12 @@ export interface Witness {
   figures: Figures;
   isUniversal: boolean;
   isFree: boolean;
+  /** The text with its headings and the names of its columns. */
+  text: string;
   atoms: readonly Atom[];
 }
 
+const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/;
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
 /** The least strength of a word that a unit contains. */
@@ -81,10 +89,12 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const whole = [text, ...above].join(" ; ");
   // "Not included" negates what it introduces, and "No" answers the question of a heading.
   const isDenied = above.some((line) => isNegated(line.endsWith("?") ? text.split(" ", 1)[0]! : line, language));
+  const all = [text, ...headings, leadIn, ...columns].join(" ; ");
   return {
     unit,
     strengths,
-    figures: figuresIn([text, ...headings, leadIn, ...columns, ...addresses].join(" ; "), language),
+    text: all,
+    figures: figuresIn([all, ...addresses].join(" ; "), language),
     isUniversal: isUniversal(whole, language),
     isFree: isFree(whole, language),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
@@ -102,6 +112,7 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
     figures: figuresIn(part, language),
     spans: [part, row, column].flatMap((one) => spansIn(one, language)),
     isNegated: isNegated(part, language),
+    states: statesIn(part, language),
   });
   if (table === undefined) return clauseTexts(text, language).map((clause) => atomOf(clause));
   return cells.slice(1).map((cell, at) => atomOf(cell, cells[0], columns[at + 1]));
@@ -115,6 +126,7 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
     (witness.isFree || !claim.isFree) &&
     speaksItself(witness, claim) &&
     spansAgree(witness, claim) &&
+    boundsAgree(witness, claim) &&
     figuresAgree(witness, all, claim)
   );
 }
@@ -133,6 +145,15 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
     all.some((span) => span.unit === unit && span.count === count) ||
     (count === undefined ? all.length === 0 : all.every((span) => span.count !== count));
   return figures.length === 0 || spans.every(fits);
+}
+
+/** A price isn't "at least" that price; "14 days or more" and "8–13" are bounds too. */
+function boundsAgree({ text }: Witness, { bounds, figures, language }: Claim): boolean {
+  if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
+  const said = boundsIn(text, language);
+  const isSaid = (bound: "atLeast" | "atMost", near: "more" | "less") =>
+    !bounds.includes(bound) || said.includes(bound) || said.includes(near);
+  return isSaid("atLeast", "more") && isSaid("atMost", "less");
 }
 
 /** No figure is said of what another clause or cell of its kind speaks of more than its own. Amounts say most. */
@@ -168,7 +189,9 @@ function shareSaid(name: readonly string[], { figures, words }: Claim): number {
 }
 
 /** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
-export function contradicts({ atoms }: Witness, claim: Claim): boolean {
+export function contradicts(witness: Witness, claim: Claim): boolean {
+  const isOpposite = ({ states }: Atom) => states.some((state) => claim.states.includes(-state));
+  const atoms = witness.atoms.map((atom) => (isOpposite(atom) ? { ...atom, isNegated: !atom.isNegated } : atom));
   const shares = atoms.map(({ column }) => shareSaid(column, claim));
   const named = atoms.filter((_, at) => shares[at] === Math.max(...shares));
   const isPlain = !claim.isNegated && claim.figures.length === 0;

@@ -7,6 +7,7 @@ import { lazyByKey } from "../../platform/lazy.ts";
 export type Phrase = string;
 
 type FigureWords = Words["answers"]["figures"];
+type Bound = keyof Words["answers"]["bounds"];
 
 const CLITIC = new RegExp(
   `(?<=\\p{L})'(?=(?:${clitics.map((clitic) => clitic.split("'")[1]).join("|")})(?!\\p{L}))`,
@@ -88,6 +89,20 @@ export function isNegated(text: string, language: string): boolean {
 /** True if a text of a language speaks of all cases, as "always" does. */
 export function isUniversal(text: string, language: string): boolean {
   return hasWordOf(text, wordsOf(language).answers.universals);
+}
+
+/** The pairs of opposites of which a text says one side alone, such as "open" without "closed": their numbers, below 0 for the second side. */
+export function statesIn(text: string, language: string): number[] {
+  return wordsOf(language).answers.opposites.flatMap(([one = "", other = ""], at) => {
+    const said = [one, other].map((list) => hasWordOf(text, list));
+    return said[0] === said[1] ? [] : [said[0] ? at + 1 : -at - 1];
+  });
+}
+
+/** The kinds of words in a text that make a figure a bound, such as "at least" and "or more". */
+export function boundsIn(text: string, language: string): Bound[] {
+  const { bounds } = wordsOf(language).answers;
+  return (Object.keys(bounds) as Bound[]).filter((kind) => holdsPhrase(plainWords(text), bounds[kind]));
 }
 
 function hasWordOf(text: string, list: string): boolean {
