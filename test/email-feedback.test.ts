@@ -208,7 +208,24 @@ t.test("an internationalised bounce counts, and one that a mail system wrote as 
     ["Subject: failure notice", "", ...lines, "--- Below is a copy.", "5.1.1"].join("\r\n");
   const [system, person] = ["From: MAILER-DAEMON@mx.far.example", "From: ann@far.example"];
   const qmail = text("<ann@far.example>:", "Sorry, no mailbox here by that name. (#5.1.1)");
-  const cases: [mail: (to: string) => string, status: string][] = [
+  const exim = (reply: string) => text("  ann@far.example", `    host mx.far.example [10.5.1.1]: ${reply}`);
+  const withCopy = [
+    "MIME-Version: 1.0",
+    "Content-Type: multipart/mixed; boundary=BB",
+    "",
+    "--BB",
+    "Content-Type: text/plain",
+    "",
+    "Remote host said: 550 5.1.1 unknown",
+    "--BB",
+    "Content-Type: message/rfc822",
+    "",
+    "Subject: Hello",
+    "",
+    "Hello",
+    "--BB--",
+  ].join("\r\n");
+  const cases: [mail: (to: string) => string, status: string, suppressed?: boolean][] = [
     [
       (to) =>
         bounce(to).replace("message/delivery", "message/global-delivery").replace("message/rfc822", "message/global"),
@@ -217,14 +234,21 @@ t.test("an internationalised bounce counts, and one that a mail system wrote as 
     [(to) => `${system}\r\nTo: ${to}\r\n${qmail}`, "BOUNCED"],
     [(to) => `${system}\r\nTo: ${to}\r\n${text("Not yet: 451 4.4.1 busy. I keep trying.")}`, "SENT"],
     [(to) => `${person}\r\nTo: ${to}\r\n${qmail}`, "SENT"],
+    [(to) => `${system}\r\nTo: ${to}\r\n${exim("550 5.1.1 No such user")}`, "BOUNCED"],
+    [(to) => `${system}\r\nTo: ${to}\r\n${exim("550 No such user")}`, "BOUNCED", false],
+    [(to) => `${system}\r\nTo: ${to}\r\n${exim("450 Busy, 550 others wait")}`, "SENT"],
+    [(to) => `${system}\r\nTo: ${to}\r\n${withCopy}`, "BOUNCED"],
+    [(to) => `${system}\r\n${bounce(to, { action: "delayed", status: "", words: "550 5.1.1 not yet" })}`, "SENT"],
   ];
-  for (const [mail, status] of cases) {
+  for (const [mail, status, suppressed = status === "BOUNCED"] of cases) {
     const id = await acme.send(["ann@far.example"]);
     await acme.until(id, "SENT");
     await post(service, "inbound", mail(server.mails.at(-1)?.from as string)).expect(200);
-    t.equal((await acme.read(id)).message.status, status);
+    const { message, timeline } = await acme.read(id);
+    t.equal(message.status, status);
+    if (!suppressed && status === "BOUNCED") t.match(timeline.at(-1), { smtpCode: 550, reason: "550 No such user" });
     const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
-    t.equal(suppressions.length, status === "BOUNCED" ? 1 : 0);
+    t.equal(suppressions.length, suppressed ? 1 : 0);
     await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
   }
 });

@@ -90,18 +90,24 @@ function bounces(mail: Email): MailReport[] {
 }
 
 /**
- * The notice of a mail system that writes bounces as text, as qmail does: its first permanent status, above its copy of the mail. Delays
- * name a transient one, and answers of people don't come from a mail system.
+ * The notice of a mail system that writes bounces as text, as qmail and older Exims do: its first permanent status, else reply, above its copy
+ * of the mail. Delays name a transient one, and answers of people don't come from a mail system.
  */
 function textBounces({ from, text, attachments }: Email): MailReport[] {
-  if (attachments.length > 0 || !/^(mailer-daemon|postmaster)@/i.test(from?.address ?? "")) return [];
+  const isReport = attachments.some(({ mimeType }) => /^message\/.*(?:status|report)$/.test(mimeType));
+  if (isReport || !/^(mailer-daemon|postmaster)@/i.test(from?.address ?? "")) return [];
   const [own = ""] = (text ?? "").split(/^(?:---|received:|return-path:|message-id:)/im, 1);
-  const line = own.split("\n").find((one) => ENHANCED_STATUS.exec(one)?.[0].startsWith("5"));
-  return line === undefined ? [] : [{ type: "BOUNCED", ...diagnosis(new Map([["diagnostic-code", line.trim()]])) }];
+  const lines = own.split("\n");
+  const hasStatus = (line: string) => ENHANCED_STATUS.exec(line)?.[0].startsWith("5");
+  const line = lines.find(hasStatus) ?? lines.find((line) => REFUSAL.test(line));
+  if (line === undefined) return [];
+  return [{ type: "BOUNCED", ...diagnosis(new Map([["diagnostic-code", (REFUSAL.exec(line)?.[0] ?? line).trim()]])) }];
 }
 
 /** RFC 3463, section 2; no part of a network address. */
 const ENHANCED_STATUS = /(?<![\d.])[245]\.\d{1,3}\.\d{1,3}\b(?!\.)/;
+/** A reply that is final (RFC 5321, section 4.2.1), behind the name of the server that gave it. */
+const REFUSAL = /(?<=^\s*|[:>]\s*|<<<\s*)5[0-5]\d[ -]\S.*/;
 
 function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "smtpCode" | "enhancedStatus"> {
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
