@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test as TapTest } from "tap";
 import { readBounces } from "../core/email/bounces.ts";
 import { openMailbox } from "../core/engines/mail/mailbox.ts";
@@ -5,7 +6,7 @@ import type { Mailbox } from "../core/platform/runtime.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { type Dovecot, hasDovecot, startDovecot } from "../fixtures/providers/dovecot.ts";
 import { bounce } from "../fixtures/reports.ts";
-import { eventually, type Service } from "../fixtures/service.ts";
+import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
 import { repeat } from "../workers/job.ts";
 
@@ -136,4 +137,28 @@ t.test("a mailbox that can't be reached is waited for, and logged once", { skip 
   const wrong = new URL(started.mailbox.url);
   wrong.password = "wrong";
   await t.rejects(openMailbox(wrong.href), "a login that is refused is trouble too");
+});
+
+t.test("of several workers each logs an outage once, however often another one is at the mailbox", async (t) => {
+  const service = await startService(t);
+  const stopping = new AbortController();
+  const seen = { polls: 0, busy: 0, warnings: 0 };
+  const openBounces = async (): Promise<Mailbox> => {
+    await sleep(30 + 40 * Math.random());
+    seen.polls++;
+    throw new Error("The mailbox is silent.");
+  };
+  const log = Object.assign(Object.create(service.runtime.log), { warn: () => void seen.warnings++ });
+  const runtime = { ...service.runtime, openBounces, log };
+  const poll = async (...args: Parameters<typeof readBounces>) => {
+    const done = await readBounces(...args);
+    if (done === "busy") seen.busy++;
+    return done;
+  };
+  const times = { ms: 20, signal: stopping.signal, failure: "email.mailbox.read_failed" } as const;
+  const polling = [1, 2, 3].map(() => repeat(runtime, poll, times));
+  await eventually(() => seen.polls > 15 && seen.busy > 15);
+  stopping.abort();
+  await Promise.all(polling);
+  t.ok(seen.warnings <= 3, `${seen.warnings} lines`);
 });

@@ -41,7 +41,7 @@ export function jobRow<N extends JobName>(
   return { name, run: run as WorkerRow["run"], lane: lane as WorkerRow["lane"] };
 }
 
-/** Work that is repeated; the signal ends it. */
+/** Work that is repeated; the signal ends it. It resolves to "busy" if another process was at it. */
 export type Task = (runtime: Runtime, signal: AbortSignal) => Promise<unknown>;
 
 /** How a task is repeated: the pause in ms after each time, the signal that ends it, and the log event of a failure. */
@@ -51,11 +51,11 @@ export interface Repetition {
   failure: "worker.task_failed" | "email.mailbox.read_failed" | "campaign.promotion_failed";
 }
 
-/** Repeats a task until the signal. A failure is logged, unless it is the same as that of the time before. */
+/** Repeats a task until the signal. A failure is logged, unless it is the same as that of the last time that was not "busy". */
 export async function repeat(runtime: Runtime, task: Task, { ms, signal, failure }: Repetition): Promise<void> {
   for (let last: string | undefined; !signal.aborted; ) {
     const error = await task(runtime, signal).then(
-      () => undefined,
+      (done) => (done === "busy" ? last : undefined),
       (error: Error) => error.message,
     );
     if (error !== undefined && error !== last && !signal.aborted) runtime.log.warn({ error }, failure);

@@ -7,14 +7,15 @@ import { readInbound } from "./feedback.ts";
 
 /**
  * One poll of the mailbox of BOUNCE_IMAP_URL: each unseen mail, oldest first, is recorded, then marked as seen; after a crash in between it
- * is read again without effect. Only one of all processes reads at a time. Does nothing without a mailbox.
+ * is read again without effect. Only one of all processes reads at a time; "busy" in the others. Does nothing without a mailbox.
  */
-export async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<void> {
+export async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<"busy" | undefined> {
   const { redis, openBounces } = runtime;
-  if (openBounces === undefined) return;
-  await tryLock(redis, keys.bounceMailbox, (lease) =>
+  if (openBounces === undefined) return undefined;
+  const read = await tryLock(redis, keys.bounceMailbox, (lease) =>
     withSignal([signal, lease], async (either) => readUnseen(runtime, await openBounces(), either)),
   );
+  return read ? undefined : "busy";
 }
 
 async function readUnseen(runtime: Runtime, mailbox: Mailbox, signal: AbortSignal): Promise<void> {
