@@ -284,6 +284,8 @@ type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refun
   refundUntil?: string;
   account?: string;
   paid?: { account: string; intent: string };
+  /** Seconds since 1970 of the provider's newest report about its refund, which counts whatever comes later. */
+  refundReportedAt?: number;
 };
 
 /** A booking as owner and visitor read it. */

@@ -542,6 +542,43 @@ t.test("a refund that fails at once or later is told to the owner", async (t) =>
   }
 });
 
+t.test("a refund that fails after it was made is due again, in any order of notices", async (t) => {
+  const mail = await startMailServer(t);
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"], env: { SMTP_URL: mail.url } });
+  await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const uid = await bookPaid(service, stripe);
+  stripe.refundStatus = "pending";
+  await owner.post(`${owned}/bookings/${uid}/cancel`).send({}).expect(200);
+  await eventually(() => stripe.refunds.length === 1);
+  const now = Math.floor(Date.now() / 1000);
+  const metadata = { kind: "booking", handle: "acme", bookingUid: uid };
+  const notice = (type: string, status: string, age: number) =>
+    stripe.noticeOf({ object: "refund", status, metadata }, type, { timestamp: now - age });
+  const [made, failed] = [
+    await notice("refund.updated", "succeeded", 20),
+    await notice("charge.refund.updated", "failed", 10),
+  ];
+  const payment = async () => (await statusOf(service, uid)).payment;
+  await tell(service, made);
+  t.match(await payment(), { status: "REFUNDED" });
+  t.notOk("refundReportedAt" in (await payment()));
+  for (const one of [failed, made, failed]) {
+    await tell(service, one);
+    t.match(await payment(), { status: "REFUND_DUE" });
+  }
+  await eventually(() => failures(mail).length === 1);
+  stripe.refundStatus = "succeeded";
+  await connect(owner);
+  await refundedOf(service, uid);
+  t.equal(stripe.refunds.length, 2, "a failed refund is followed by another one");
+  await tell(service, failed);
+  t.match(await payment(), { status: "REFUNDED" });
+  t.equal(failures(mail).length, 1);
+  t.equal(await service.runtime.redis.exists(keys.unrefunded("acme")), 0);
+});
+
 t.test("an account that its provider refuses is degraded until it is connected again", async (t) => {
   const { service, owner, stripe } = await start(t, { workers: ["webhooks"] });
   const receiver = await startReceiver(t);

@@ -4,7 +4,6 @@ import type { StoredCredential } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
-import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import {
   type CheckoutSession,
@@ -35,7 +34,6 @@ import { digestTag, takeToken } from "../store/throttle.ts";
 import { findPurchase, noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 
 type BookingName = { handle: string; bookingUid: string };
-type PaidBy = NonNullable<StoredBooking["payment"]>["paid"];
 
 /** Seconds for which the first return from a checkout is remembered, and ms in which further returns give another code. */
 const RETURN_RETENTION_SECONDS = 400 * 86_400;
@@ -254,8 +252,9 @@ function tellsOfPayment({ type, data }: StripeEvent): boolean {
 }
 
 async function noteBooking(runtime: Runtime, event: StripeEvent, name: BookingName): Promise<void> {
-  if (isRefunded(event)) await noteRefund(runtime, name);
-  else if (isRefundFailed(event)) await noteFailedRefund(runtime, name, "failed");
+  const at = secondOf(event);
+  if (isRefunded(event)) await noteRefund(runtime, name, at);
+  else if (isRefundFailed(event)) await noteFailedRefund(runtime, name, { reason: "failed", at });
   else if (tellsOfPayment(event)) await settleOrder(runtime, event, name);
   else if (/^checkout\.session\.(expired|async_payment_failed)$/.test(event.type)) await releaseHold(runtime, name);
 }
@@ -283,19 +282,24 @@ export async function refundBooking(
   const name = { handle, bookingUid };
   const kept = await findBooking(runtime.redis, handle, bookingUid);
   if (kept?.payment?.status !== "REFUND_DUE") return;
-  const state = await stateOfRefund(runtime, name, kept.payment.paid).catch(async (error: Error) => {
-    if (last || isRevoked(error)) await noteFailedRefund(runtime, name, error.message);
+  const { paid, refundReportedAt = "" } = kept.payment;
+  if (paid === undefined) return noteFailedRefund(runtime, name, { reason: "unknown" });
+  const { account, intent } = paid;
+  // A refund that failed is followed by another one; the same key would repeat the answer about the first.
+  const order = { intent, key: `refund-${bookingUid}${refundReportedAt}`, metadata: { kind: "booking", ...name } };
+  const refunding = watched(runtime, { handle, account }, refund(runtime, account, order));
+  const { status, ...made } = await refunding.catch(async (error: Error) => {
+    if (last || isRevoked(error)) await noteFailedRefund(runtime, name, { reason: error.message });
     throw error;
   });
-  if (state === "succeeded") await noteRefund(runtime, name);
-  if (/^(?:failed|canceled|unknown)$/.test(state)) await noteFailedRefund(runtime, name, state);
+  const at = secondOf(made);
+  if (status === "succeeded") await noteRefund(runtime, name, at);
+  if (status === "failed" || status === "canceled") await noteFailedRefund(runtime, name, { reason: status, at });
 }
 
-async function stateOfRefund(runtime: Runtime, name: BookingName, paid: PaidBy): Promise<string> {
-  if (paid === undefined) return "unknown";
-  const { account, intent } = paid;
-  const order = { intent, key: `refund-${name.bookingUid}`, metadata: { kind: "booking", ...name } };
-  return watched(runtime, { handle: name.handle, account }, refund(runtime, account, order));
+/** The instant of a report in s. */
+function secondOf({ created = Date.now() / 1000 }: { created?: number }): number {
+  return created;
 }
 
 function addressOf({ url }: CheckoutSession): string {

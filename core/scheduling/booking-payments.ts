@@ -11,7 +11,6 @@ import {
   type Change,
   changeBooking,
   changeIfKept,
-  findBooking,
   statusAt,
   timestamp,
   toBooking,
@@ -122,25 +121,46 @@ function endedUnpaid(runtime: Runtime, before: StoredBooking): Change {
 
 /**
  * Records that the provider has refunded a payment, also before the payment itself is reported, which then settles nothing; does nothing if
- * the booking is gone. Idempotent.
+ * the booking is gone, or a newer report than this one (`at`, in s) was recorded. Idempotent.
  */
-export async function noteRefund(runtime: Runtime, name: BookingName): Promise<void> {
-  await runtime.redis.srem(keys.unrefunded(name.handle), name.bookingUid);
-  await changeIfKept(runtime, name, (before) => {
-    if (before.payment === null || before.payment.status === "REFUNDED") return undefined;
-    const payment = { ...before.payment, status: "REFUNDED" as const };
-    return { step: "noted", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
+export async function noteRefund(runtime: Runtime, name: BookingName, at: number): Promise<void> {
+  await changeIfKept(runtime, name, async (before) => {
+    const { payment } = before;
+    if (payment === null || payment.status === "REFUNDED" || isOutdated(payment, at)) return undefined;
+    await runtime.redis.srem(keys.unrefunded(name.handle), name.bookingUid);
+    return refundReported(runtime, before, { ...payment, status: "REFUNDED", refundReportedAt: at });
   });
 }
 
-/** Remembers a due refund that failed for `failedRefundJobs`, and mails its owners once. */
-export async function noteFailedRefund(runtime: Runtime, name: BookingName, reason: string): Promise<void> {
-  const { handle, bookingUid } = name;
-  const kept = await findBooking(runtime.redis, handle, bookingUid);
-  if (kept?.payment?.status !== "REFUND_DUE") return;
-  runtime.log.error({ ...name, reason }, "payment.refund_failed");
-  const mail = mailJob(handle, kept, { kind: "unrefunded", by: "owner" });
-  await runtime.queues.commit(handle, [mail], (transaction) => transaction.sadd(keys.unrefunded(handle), bookingUid));
+/**
+ * Remembers a refund that failed for `failedRefundJobs`, and mails its owners once: a due one, or one that the provider has reported as made
+ * before it reports (`at`, in s) that it failed.
+ */
+export async function noteFailedRefund(
+  runtime: Runtime,
+  name: BookingName,
+  { reason, at }: { reason: string; at?: number },
+): Promise<void> {
+  await changeIfKept(runtime, name, async (before) => {
+    const { payment } = before;
+    const isDue = payment?.status === "REFUND_DUE";
+    const isUndone = payment?.status === "REFUNDED" && at !== undefined;
+    if (!(isDue || isUndone) || isOutdated(payment, at)) return undefined;
+    runtime.log.error({ ...name, reason }, "payment.refund_failed");
+    await runtime.redis.sadd(keys.unrefunded(name.handle), name.bookingUid);
+    const reported = at === undefined ? {} : { refundReportedAt: at };
+    const change = refundReported(runtime, before, { ...payment, status: "REFUND_DUE", ...reported });
+    return { ...change, jobs: [mailJob(name.handle, before, { kind: "unrefunded", by: "owner" })] };
+  });
+}
+
+/** True for a report that is older than the recorded one: they come in any order. */
+function isOutdated({ refundReportedAt = 0 }: Payment, at = refundReportedAt): boolean {
+  return at < refundReportedAt;
+}
+
+function refundReported(runtime: Runtime, before: BookingRecord, payment: Payment): Change {
+  return { step: "noted", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
 }
 
 /** The jobs that try the failed refunds of a handle again. */

@@ -138,7 +138,8 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
 /** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
-  const { refundUntilMinutes = usualRefundMinutes, account: _account, paid: _paid, ...payment } = booking.payment;
+  const { refundUntilMinutes = usualRefundMinutes, account: _account, paid: _paid, ...kept } = booking.payment;
+  const { refundReportedAt: _reportedAt, ...payment } = kept;
   const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
   return { ...payment, refundUntil, refundable: payment.status === "PAID" && now <= Date.parse(refundUntil) };
 }

@@ -42,6 +42,8 @@ export interface CheckoutSession {
 export interface StripeEvent {
   id: string;
   type: string;
+  /** Seconds since 1970. */
+  created?: number;
   account?: string;
   data: { object: CheckoutSession & { status?: string | null; refunded?: boolean } };
 }
@@ -128,17 +130,17 @@ export async function readSession(
   }
 }
 
-/** Refunds a payment; idempotent. Returns the refund's status: `succeeded` if it was already refunded. */
+/** Refunds a payment; idempotent. Returns the refund's status, `succeeded` if it was already refunded, and its second. */
 export async function refund(
   caller: Caller,
   account: string,
   { intent, key, metadata }: { intent: string; key: string; metadata: Record<string, string> },
-): Promise<string> {
+): Promise<{ status: string; created?: number }> {
   const form = { payment_intent: intent, ...fieldsOf("metadata", metadata) };
   try {
-    return (await call<{ status: string }>(caller, "POST /v1/refunds", { account, form, key })).status;
+    return await call(caller, "POST /v1/refunds", { account, form, key });
   } catch (error) {
-    if (error instanceof StripeError && error.code === "charge_already_refunded") return "succeeded";
+    if (error instanceof StripeError && error.code === "charge_already_refunded") return { status: "succeeded" };
     throw error;
   }
 }
@@ -153,9 +155,9 @@ export function isRefunded({ type, data: { object } }: StripeEvent): boolean {
   return /^(?:refund\.(?:created|updated)|charge\.refund\.updated)$/.test(type) && object.status === "succeeded";
 }
 
-/** True for the event that a refund failed. */
+/** True for the event that a refund failed or was cancelled. */
 export function isRefundFailed({ type, data: { object } }: StripeEvent): boolean {
-  return /refund\.(?:failed|updated)$/.test(type) && object.status === "failed";
+  return /refund\.(?:failed|updated)$/.test(type) && /^(?:failed|canceled)$/.test(object.status ?? "");
 }
 
 /** True for a failure, or its cause, that the account is closed to the platform. */
