@@ -150,7 +150,7 @@ export const eventType = s.component("EventType", {
   buffers,
   payment,
   url: s.string({ format: "uri" }),
-  /** False if its payment can't be taken: every booking is refused then, for the reason. */
+  /** False if its payment can't be taken: bookings are refused then, for the reason. */
   bookable: s.boolean,
   reason: s.nullable(s.oneOf("payment_provider_not_connected", "price_missing")),
   revision: s.integer(1),

@@ -586,16 +586,19 @@ t.test("an account that its provider refuses is degraded until it is connected a
     .post(`${owned}/webhooks`)
     .send({ url: receiver.url, events: ["scheduling.sync.degraded"] })
     .expect(201);
-  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  const { eventTypeId } = (await owner.post(`${owned}/event-types`).send(paidType).expect(201)).body.eventType;
   await owner.post("/v2/handles/acme/pages").send(course).expect(201);
   const { credentialId } = await connect(owner);
   const health = async () => (await owner.get(`${owned}/integrations`).expect(200)).body.credentials;
+  const bookable = async () => (await owner.get(`${owned}/event-types/${eventTypeId}`)).body.eventType;
   stripe.isRevoked = true;
   t.match((await service.visitor.post(checkout).expect(409)).body, { code: "payment_provider_not_connected" });
   t.match(await health(), [{ credentialId, status: "DEGRADED", detail: /reconnect the account/ }]);
+  t.match(await bookable(), { bookable: false, reason: "payment_provider_not_connected" });
   stripe.isRevoked = false;
   await book(service);
   t.match(await health(), [{ credentialId, status: "OK", detail: undefined }]);
+  t.match(await bookable(), { bookable: true, reason: null });
   stripe.isRevoked = true;
   await service.visitor.post(checkout).expect(409);
   await service.visitor.post(checkout).expect(409);

@@ -142,7 +142,7 @@ t.test("expired holds, declined and past bookings don't count for an address", a
   const env = { PUBLIC_BOOKINGS_BURST: "0", PUBLIC_BOOKINGS_PER_ATTENDEE: "1" };
   const stage = await open(t, env);
   const payments = {
-    isConnected: async () => true,
+    accountStatus: async () => "OK",
     openCheckout: async () => ({ url: "https://pay.example/1" }),
   };
   Object.assign(stage.service.runtime, { payments });

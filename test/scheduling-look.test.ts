@@ -112,7 +112,7 @@ async function run(t: Test): Promise<void> {
 
   await t.test("the list of a handle says length, price and approval, as the page of each event does", async (t) => {
     const { stage, page } = await visit(t, browser);
-    Object.assign(stage.service.runtime, { payments: { isConnected: async () => true } });
+    Object.assign(stage.service.runtime, { payments: { accountStatus: async () => "OK" } });
     const payment = { enabled: true, amountMinor: 4900, currency: "EUR" };
     await stage.event({ slug: "paid", title: "Paid", durationMinutes: 90, payment, confirmationRequired: true });
     await page.goto(stage.service.url + place);

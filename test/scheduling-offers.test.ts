@@ -180,7 +180,7 @@ t.test("slots of a day on which the clocks change, through the front door", asyn
 
 t.test("the slot of an expired hold is listed and can be booked before a job has recorded the expiry", async (t) => {
   const { event, service, book, slots, at } = await openStage(t);
-  const payments = { isConnected: async () => true, openCheckout: async () => ({ url: "https://pay.example/1" }) };
+  const payments = { accountStatus: async () => "OK", openCheckout: async () => ({ url: "https://pay.example/1" }) };
   Object.assign(service.runtime, { payments });
   await event({ slug: "paid", payment: { enabled: true, amountMinor: 100, currency: "EUR" } });
   const made = await book("paid", "2026-10-05T09:00:00Z", 30).expect(201);

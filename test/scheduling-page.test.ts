@@ -248,7 +248,7 @@ async function run(t: Test): Promise<void> {
       event: { payment: { enabled: true, amountMinor: 2500, currency: "EUR", refundUntilMinutes: 60 } },
     });
     const checkout = `${stage.service.url}/healthz`;
-    const payments = { isConnected: async () => true, openCheckout: async () => ({ url: checkout }) };
+    const payments = { accountStatus: async () => "OK", openCheckout: async () => ({ url: checkout }) };
     Object.assign(stage.service.runtime, { payments });
     await page.getByRole("button", { name: "11:00", exact: true }).click();
     await fill(page);

@@ -17,7 +17,7 @@ function provider(more: Partial<PaymentProvider> = {}): PaymentProvider & { orde
     orders.push(order);
     return { url: `https://pay.example/${order.booking.bookingUid}` };
   };
-  return { orders, isConnected: async () => true, openCheckout, ...more };
+  return { orders, accountStatus: async () => "OK", openCheckout, ...more };
 }
 
 function connect(stage: Stage, payments: PaymentProvider): void {
@@ -45,7 +45,7 @@ t.test("without a provider or a price no booking is made and no slot is held", a
   const refused = async (slug: string) =>
     t.match((await book(slug, start, 30)).body, { status: 409, code: "payment_provider_not_connected" });
   await refused("paid");
-  connect(stage, provider({ isConnected: async () => false }));
+  connect(stage, provider({ accountStatus: async () => undefined }));
   await refused("paid");
   connect(stage, provider());
   await refused("unpriced");
@@ -140,7 +140,7 @@ t.test("an event type that can't take its payment says so and why", async (t) =>
     return { bookable: single.bookable, reason: single.reason };
   };
   t.same(await read(), { bookable: false, reason: "payment_provider_not_connected" });
-  connect(stage, provider({ isConnected: async () => false }));
+  connect(stage, provider({ accountStatus: async () => undefined }));
   t.same(await read(), { bookable: false, reason: "payment_provider_not_connected" });
   connect(stage, provider());
   t.same(await read(), { bookable: false, reason: "price_missing" });
@@ -150,7 +150,7 @@ t.test("an event type that can't take its payment says so and why", async (t) =>
     .put(one)
     .send({ payment: { enabled: false } })
     .expect(200);
-  connect(stage, provider({ isConnected: async () => false }));
+  connect(stage, provider({ accountStatus: async () => undefined }));
   t.same(await read(), { bookable: true, reason: null });
   t.notOk(
     "bookable" in

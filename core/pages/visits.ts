@@ -68,7 +68,7 @@ export async function visitPage(runtime: Runtime, input: VisitInput): Promise<Pa
 }
 
 async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
-  return Boolean(price) && ((await payments?.isConnected(handle)) ?? false);
+  return Boolean(price) && (await payments?.accountStatus(handle)) !== undefined;
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */

@@ -48,7 +48,7 @@ const checkoutLimit = { burst: 20, rate: 1 / 6 };
 export function openPayments(env: Env, runtime: () => Runtime): PaymentProvider | undefined {
   if (!env.STRIPE_SECRET_KEY) return undefined;
   return {
-    isConnected: async (handle) => (await accountOf(runtime(), handle)) !== undefined,
+    accountStatus: async (handle) => (await accountOf(runtime(), handle))?.status,
     openCheckout: (order) => openBookingCheckout(runtime(), order),
   };
 }
@@ -66,7 +66,7 @@ export async function startPageCheckout(
   const { handle, pageSlug, host = "" } = input;
   const page = await publishedPage(runtime, input);
   const price = priceOf(page);
-  const account = await accountOf(runtime, handle);
+  const account = (await accountOf(runtime, handle))?.account;
   if (!runtime.env.STRIPE_SECRET_KEY || account === undefined)
     throw new Fail("payment_provider_not_connected", { detail: "No payment provider is connected." });
   const visited = await visitedUrl(runtime, input, host);
@@ -136,7 +136,7 @@ async function paidSession(
   { handle, pageSlug }: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
   id: string,
 ): Promise<CheckoutSession | undefined> {
-  const account = await accountOf(runtime, handle);
+  const account = (await accountOf(runtime, handle))?.account;
   if (account === undefined) return undefined;
   const session = await watched(runtime, { handle, account }, readSession(runtime, account, id)).catch((error: Error) =>
     unavailable(runtime, handle, error),
@@ -199,7 +199,7 @@ async function notePage(
 
 async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ url: string; account: string }> {
   const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
-  const account = await accountOf(runtime, handle);
+  const account = (await accountOf(runtime, handle))?.account;
   if (account === undefined) throw new Error("No account is connected.");
   // Repeated calls for a booking must send the same parameters to get the same session; with a test clock, only real time is valid there.
   const opened = runtime.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
@@ -218,8 +218,8 @@ async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ ur
 }
 
 /** The connected account that receives a handle's payments: the newest. */
-async function accountOf(runtime: Runtime, handle: string): Promise<string | undefined> {
-  return (await accountsOf(runtime, handle)).at(-1)?.account;
+async function accountOf(runtime: Runtime, handle: string): Promise<StoredCredential | undefined> {
+  return (await accountsOf(runtime, handle)).at(-1);
 }
 
 async function accountsOf(runtime: Runtime, handle: string): Promise<StoredCredential[]> {

@@ -414,8 +414,8 @@ export interface Order {
 
 /** The payment provider of paid bookings. */
 export interface PaymentProvider {
-  /** True if the handle has connected an account that can take payments. */
-  isConnected(handle: string): Promise<boolean>;
+  /** The status of the account that takes the handle's payments; undefined if none is connected. */
+  accountStatus(handle: string): Promise<"OK" | "DEGRADED" | undefined>;
   /**
    * Creates a hosted checkout of the account that receives the payment, or returns that of an earlier call for the same booking. Throws if
    * the provider fails.

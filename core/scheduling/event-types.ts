@@ -98,24 +98,25 @@ export function manageUrl(
 
 /** The price of a booking; null if it is free. `payment_provider_not_connected` without price or provider. */
 export async function priceOf(
-  runtime: Runtime,
+  { payments }: Runtime,
   { handle, event }: BookableEvent,
 ): Promise<{ amountMinor: number; currency: string } | null> {
   const { enabled, amountMinor, currency } = event.payment;
   if (!enabled) return null;
-  const problem = await paymentProblem(runtime, handle, event);
-  if (problem !== null || !amountMinor || !currency) throw new Fail("payment_provider_not_connected");
+  // Whether a degraded account works again is for its provider to say.
+  const status = await payments?.accountStatus(handle);
+  if (status === undefined || !amountMinor || !currency) throw new Fail("payment_provider_not_connected");
   return { amountMinor, currency };
 }
 
-/** Why an event type can't take its payment, so that every booking would be refused; null if it can. */
+/** Why an event type can't take its payment, so that its bookings are refused; null if it can. */
 async function paymentProblem(
   { payments }: Runtime,
   handle: string,
   { payment }: StoredEventType,
 ): Promise<EventType["reason"]> {
   if (!payment.enabled) return null;
-  if (!(await payments?.isConnected(handle))) return "payment_provider_not_connected";
+  if ((await payments?.accountStatus(handle)) !== "OK") return "payment_provider_not_connected";
   return payment.amountMinor && payment.currency ? null : "price_missing";
 }
 
