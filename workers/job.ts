@@ -87,7 +87,7 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
   }
 }
 
-const ajv = new Ajv2020();
+const ajv = new Ajv2020({ meta: false, validateSchema: false });
 
 /** Checks a job's data against its row; jobs outlive deploys. */
 function checkData(name: JobName, data: unknown): void {
