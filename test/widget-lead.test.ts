@@ -141,7 +141,7 @@ async function run(t: Test): Promise<void> {
     await code.fill("");
     await code.pressSequentially("123 456");
     await visitor.page.getByRole("button", { name: "Confirm" }).click();
-    await visitor.page.getByRole("alert").getByText("Please try again later.").waitFor();
+    await visitor.page.getByRole("alert").getByText("Please try again in a moment.").waitFor();
     await visitor.page.getByRole("button", { name: "Confirm" }).click();
     await visitor.page.getByText("Thank you.").first().waitFor();
     t.same(
