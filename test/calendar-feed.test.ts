@@ -1,5 +1,6 @@
 import ICAL from "ical.js";
 import t from "tap";
+import { setHandleActive } from "../core/account/handles.ts";
 import { keys } from "../core/store/keys.ts";
 import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 
@@ -56,6 +57,13 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
   const unknown = (await service.visitor.get(pathname.replace("/acme/", "/nobody/")).expect(404)).body;
   t.same({ ...unknown, requestId: "" }, { ...wrong, requestId: "" }, "nobody learns who has a feed");
   await service.visitor.get(new URL(rotated.url).pathname).expect(200);
+  for (const [isActive, status] of [
+    [false, 404],
+    [true, 200],
+  ] as const) {
+    await setHandleActive(service.runtime.redis, "acme", isActive);
+    await service.visitor.get(new URL(rotated.url).pathname).expect(status);
+  }
   await owner.delete(route).expect(204);
   await service.visitor.get(new URL(rotated.url).pathname).expect(404);
   await service.visitor.get(route).expect(401);

@@ -1,6 +1,6 @@
 import type { CalendarFeed, ShownCalendarFeed, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { displayNameOf } from "../account/face.ts";
+import { displayNameOf, findHandle } from "../account/face.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -61,9 +61,10 @@ export async function readFeed(
   { handle, file }: Input<"handle" | "file">,
 ): Promise<{ text: string; etag: string }> {
   const { redis } = runtime;
-  const feed = await findFeed(redis, handle);
-  // The same answer for both: strangers can't learn which handles have a feed.
-  if (!feed || !sameText(digestOf(file.replace(/\.ics$/, "")), feed.digest)) throw new Fail("not_found");
+  const [feed, named] = await Promise.all([findFeed(redis, handle), findHandle(redis, handle)]);
+  // The same answer for all: strangers can't learn which handles have a feed.
+  if (!feed || !named?.active || !sameText(digestOf(file.replace(/\.ics$/, "")), feed.digest))
+    throw new Fail("not_found");
   await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
   const bookings = await feedBookings(runtime, handle);
   const entries = await Promise.all(
