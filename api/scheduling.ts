@@ -167,6 +167,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
     guard: core.admitVisitor,
+    subject: (runtime, path) => core.readPublicBooking(runtime, path as never),
     returns: shape.bookingAnswer,
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
