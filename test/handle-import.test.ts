@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
 import t, { type Test as TapTest } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
-import { setHandleActive } from "../core/account/handles.ts";
+import { setHandleActive, userOfEmail } from "../core/account/handles.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { importHandle } from "../core/operations/handle-import.ts";
@@ -267,6 +267,18 @@ t.test("members keep their roles, and nobody else gets one", async (t) => {
   t.same((await importHandle(service.runtime, { file })).membersLeft, ["user_other"]);
   const status = async (userId: string) => (await (await service.as(userId)).get("/v2/handles/acme/pages")).status;
   t.same(await Promise.all(["user_99", "user_plain", "user_other", "user_acme"].map(status)), [200, 200, 403, 403]);
+});
+
+t.test("a file gives a user of other handles no address by which somebody else could sign in", async (t) => {
+  const old = await startService(t);
+  await old.handle("acme", { owner: "user_1" });
+  const file = await exported(t, old, "acme");
+  const service = await startService(t);
+  await service.handle("mine", { owner: "user_2" });
+  await service.grant("mine", "user_1", "OPERATOR");
+  await importHandle(service.runtime, { file });
+  t.equal(await userOfEmail(service.runtime.redis, "user_1@example.com"), undefined);
+  await (await service.as("user_1")).get("/v2/handles/acme/pages").expect(200);
 });
 
 t.test("a wrong file is refused with its line, and nothing is written", async (t) => {

@@ -244,17 +244,18 @@ export async function finishImport(
 
 /**
  * Members keep their roles. A member is identified by address if a user here has it, else by user id. If another address has that id here,
- * it is another person, who gets no role.
+ * it is another person, who gets no role. A user of handles here gets no address from the file, by which somebody else could sign in.
  */
 async function grantAll(redis: Redis, { handle, members }: ArrivingHandle): Promise<string[]> {
   const left: string[] = [];
   for (const { userId, role, email } of members) {
     const known = email === null ? undefined : await userOfEmail(redis, email);
     const here = await redis.hget(keys.user(userId), "email");
+    const isKnown = (await redis.exists(keys.userHandles(userId))) === 1;
     const isOther = here !== null && (email === null || sameAddress(here) !== sameAddress(email));
     if (known !== undefined) await grantRole(redis, { handle, userId: known, role });
     else if (isOther) left.push(userId);
-    else await grantRole(redis, { handle, userId, role, email: email ?? undefined });
+    else await grantRole(redis, { handle, userId, role, email: (isKnown ? here : email) ?? undefined });
   }
   return left;
 }
