@@ -171,8 +171,9 @@ ${otherLink(pairing.other, loginUrl)}
 /** A failure as an OAuth error (RFC 6749, section 5.2). */
 export function oauthFailureView(fail: Fail): View | undefined {
   if (fail.code === "not_found") return undefined;
-  const { detail, more } = fail.details;
+  const { detail = fail.sentence, errors, more } = fail.details;
   const error = more?.error ?? (fail.status >= 500 ? "temporarily_unavailable" : "invalid_request");
-  const body = JSON.stringify({ error, error_description: detail ?? fail.sentence });
+  const faults = errors?.map(({ path, message }) => `${path.slice(1)} ${message}`).join("; ");
+  const body = JSON.stringify({ error, error_description: faults ?? detail });
   return { type: "application/json", status: fail.status, body, headers: { "Cache-Control": "no-store" } };
 }
