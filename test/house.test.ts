@@ -18,6 +18,7 @@ import {
 } from "../fixtures/sources.ts";
 import { errors } from "../schemas/errors.ts";
 import { jobs } from "../schemas/jobs.ts";
+import { webhookEventTypes } from "../schemas/webhooks.ts";
 import { workerRows } from "../workers/rows.ts";
 
 const floors: Record<string, string[]> = {
@@ -317,7 +318,13 @@ t.test("every code of the error table is provoked by a test", async (t) => {
   t.same(
     Object.keys(errors).filter((code) => !said.includes(`"${code}"`)),
     [],
+    "write a test that expects each of them",
   );
+});
+
+t.test("docs/reference.md has every webhook event", async (t) => {
+  const page = sourceText("docs/reference.md");
+  for (const type of webhookEventTypes) t.ok(page.includes(`\`${type}\``), `add ${type} to "Webhook events"`);
 });
 
 t.test("every job has one worker that does it", async (t) => {

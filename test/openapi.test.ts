@@ -76,7 +76,11 @@ t.test("every body has an example that fits", (t) => {
     for (const { content = {} } of [requestBody ?? {}, ...answers.map(([, answer]) => answer)])
       for (const [type, { schema, example }] of Object.entries(content)) {
         t.ok(example !== undefined, `${name} ${type}`);
-        t.notMatch(JSON.stringify(example), /"example"/, `${name} ${type}: no made-up words`);
+        t.notMatch(
+          JSON.stringify(example),
+          /"example"/,
+          `${name} ${type}: give the field an example in schemas/fields.json`,
+        );
         t.same(exact.faults(schema, example), [], `${name} ${type}`);
       }
   }
@@ -111,7 +115,7 @@ t.test("operations have unique names, a summary, a known tag and a say about sec
       operation.description === undefined || /^[A-Z`].*\.$/s.test(operation.description),
       `${name}: whole sentences`,
     );
-    t.ok(known.includes(operation.tags[0] as string), `${name}: ${operation.tags}`);
+    t.ok(known.includes(operation.tags[0] as string), `${name}: add its path to the tags of api/openapi/operation.ts`);
     t.ok(Array.isArray(operation.security), name);
   }
   t.same(
@@ -128,7 +132,7 @@ t.test("every field and every parameter has a description", (t) => {
       .filter(([, field]) => field.description === undefined && field.const === undefined && !isNamed(field))
       .map(([name]) => `${place}.${name}`),
   );
-  t.same([...new Set(silent)], []);
+  t.same([...new Set(silent)], [], "describe them in schemas/fields.json");
   for (const { name, operation } of operations)
     for (const parameter of operation.parameters)
       t.ok(parameter.$ref ?? parameter.description, `${name} ${parameter.name}`);
