@@ -93,6 +93,22 @@ t.test("a question about the page is answered from the page", async (t) => {
   t.match(body.evidenceCards[0].snippet, /39 EUR/);
 });
 
+t.test("a card begins with the sentence that answers, wherever that stands on its page", async (t) => {
+  const service = await furnished(t);
+  const before = "We have looked after plans of all kinds since 1998, with a team that likes what it does. ";
+  const owner = await service.as("user_acme");
+  const body = `<p>The small plan costs 12 EUR a month.</p><p>${before.repeat(3)}The large plan costs 49 EUR a month. Cancel any day.</p>`;
+  const plans = { pageSlug: "plans", title: "Plans", status: "PUBLISHED", content: body };
+  await owner.post("/v2/handles/acme/pages").send(plans).expect(201);
+  for (const [question, snippet] of [
+    ["What does the large plan cost?", "The large plan costs 49 EUR a month. Cancel any day."],
+    ["What does the small plan cost?", "The small plan costs 12 EUR a month."],
+  ] as const) {
+    const asked = service.visitor.post("/v2/public/pages/acme/plans/agentic-question").send({ question });
+    t.match((await asked.expect(200)).body.evidenceCards, [{ title: "Plans", snippet }], question);
+  }
+});
+
 t.test("a question about knowledge is answered from the tagged document and never from another", async (t) => {
   const service = await furnished(t);
   const { body } = await ask(service, "Is theft insurance included?").expect(200);

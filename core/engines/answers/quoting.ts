@@ -7,7 +7,7 @@ import type { Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
 import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
-/** An answer of exact public text, and the units that it shows. */
+/** An answer of exact public text, and the units that it shows, of each section the best one first. */
 export interface Quote {
   outcome: "answer" | "closest" | "none";
   markdown: string;
@@ -47,7 +47,9 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
     room -= quoteMarkdown(more).length + 2;
   }
   const outcome = confidenceIn(hits, question, place) >= ANSWERS ? "answer" : "closest";
-  return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units: chosen.flat() };
+  const isHit = ({ section, at }: Unit) => hits.find(({ unit }) => unit.section === section)?.unit.at === at;
+  const units = chosen.flatMap((all) => [...all.filter(isHit), ...all.filter((unit) => !isHit(unit))]);
+  return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units };
 }
 
 /** The opening of a page and the headings that follow. */
@@ -161,12 +163,12 @@ function keepWebLink(link: string, label: string, address: string): string {
   return /^https?:\/\//i.test(address) ? link : label;
 }
 
-/** The text of the first unit and its neighbours as one exact piece of their block, cut between words. */
+/** The text of the first unit and of those after it in its block as one exact piece, cut between words. */
 export function exactPiece(units: readonly Unit[], most: number): string {
   const [first] = units;
   if (first === undefined) return "";
   const { block, section } = first;
-  const end = units.reduce((end, unit) => (unit.block === block ? unit.start + unit.text.length : end), 0);
+  const end = Math.max(...units.map((unit) => (unit.block === block ? unit.start + unit.text.length : 0)));
   const piece = block.kind === "row" ? first.text : block.text.slice(first.start - block.start, end - block.start);
   return clip(section.source.kind === "page" ? oneLine(piece) : piece, most).trimEnd();
 }
