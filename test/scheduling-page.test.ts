@@ -249,8 +249,12 @@ async function run(t: Test): Promise<void> {
     });
     const checkout = `${stage.service.url}/healthz`;
     const payments = { accountStatus: async () => "OK", openCheckout: async () => ({ url: checkout }) };
+    const unpayable = page.getByRole("alert").getByText("Payment isn’t possible at the moment");
+    await unpayable.waitFor();
     Object.assign(stage.service.runtime, { payments });
+    await page.reload();
     await page.getByRole("button", { name: "11:00", exact: true }).click();
+    t.equal(await unpayable.count(), 0);
     await fill(page);
     await page.getByRole("button", { name: "Continue to payment" }).click();
     await page.waitForURL(checkout);

@@ -21,6 +21,7 @@ import { pairsOf } from "../store/redis.ts";
 import { openJobs } from "./booking-jobs.ts";
 import { visitorFile } from "./booking-mails.ts";
 import { offerOf, readCatalogSnapshot } from "./catalog.ts";
+import { paymentProblem } from "./event-types.ts";
 import {
   ALL_STATUSES,
   type BookingRecord,
@@ -50,6 +51,8 @@ export interface EventPage {
   eventSlug: string;
   /** Null if the event type is hidden or deleted: then only the booking is shown. */
   event: PublicEvent | null;
+  /** True if the payment of the event can't be taken now: then its bookings are refused. */
+  isUnpayable: boolean;
   booking: Booking | null;
   /** Domain time in ms, by which the page corrects the visitor's clock. */
   now: number;
@@ -75,7 +78,10 @@ export async function visitEvent(
   );
   const { displayName, logoUrl = null } = await settingsOf(runtime.redis, handle);
   const host = { name: displayName ?? handle, logoUrl };
-  return { handle, host, eventSlug, event, booking, now: runtime.now(), isEmbedded: input.embed === "1" };
+  const payment = { enabled: event?.paymentRequired ?? false, ...event?.price };
+  const isUnpayable = (await paymentProblem(runtime, handle, payment)) !== null;
+  const isEmbedded = input.embed === "1";
+  return { handle, host, eventSlug, event, isUnpayable, booking, now: runtime.now(), isEmbedded };
 }
 
 /** A booking as a calendar file, for callers with access. */

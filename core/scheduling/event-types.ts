@@ -110,10 +110,10 @@ export async function priceOf(
 }
 
 /** Why an event type can't take its payment, so that its bookings are refused; null if it can. */
-async function paymentProblem(
+export async function paymentProblem(
   { payments }: Runtime,
   handle: string,
-  { payment }: StoredEventType,
+  payment: StoredEventType["payment"],
 ): Promise<EventType["reason"]> {
   if (!payment.enabled) return null;
   if ((await payments?.accountStatus(handle)) !== "OK") return "payment_provider_not_connected";
@@ -154,7 +154,7 @@ function changedBy(
 async function toEventType(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {
   const schedules = (await readCatalogSnapshot(runtime, handle))?.catalog.schedules ?? [];
   const { timeZone } = bookableEventOf(handle, stored, schedules);
-  const reason = await paymentProblem(runtime, handle, stored);
+  const reason = await paymentProblem(runtime, handle, stored.payment);
   const url = eventUrl(runtime, handle, stored.slug);
   const payment = { refundUntilMinutes: usualRefundMinutes, ...stored.payment };
   return { ...stored, payment, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };

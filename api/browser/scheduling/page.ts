@@ -8,7 +8,7 @@ import type { Host } from "./host.ts";
 import { eventInfo } from "./info.ts";
 import { languagePicker } from "./language.ts";
 import { Picker } from "./picker.ts";
-import { addressOf, visit } from "./visit.ts";
+import { addressOf, visit, words } from "./visit.ts";
 
 /** Names of the steps in the browser's history, so that Back returns to the previous step. */
 type Name = "choose" | "details" | "booking" | "move" | "move-details";
@@ -61,7 +61,8 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
     if (isStarted && !visit.isEmbedded) scrollTo(0, 0);
     isStarted = true;
   };
-  const showTimes = (notice?: string): void => {
+  const unpayable = visit.isUnpayable ? words.unpayable : undefined;
+  const showTimes = (notice = host.booking ? undefined : unpayable): void => {
     const picker = new Picker(host, notice);
     show(picker, "choosing");
     void picker.open();
