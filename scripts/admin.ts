@@ -211,7 +211,8 @@ async function token(
 ): Promise<unknown> {
   if (env.production) throw new Fail("forbidden", { detail: "Tokens are made here in development only." });
   const seconds = Number(ttl);
-  if (!Number.isInteger(seconds) || seconds < 1) throw invalid("/ttl", "is not a number of seconds");
+  if (!Number.isInteger(seconds) || seconds < 1 || seconds > 1e9)
+    throw invalid("/ttl", "must be an integer from 1 to 1000000000");
   const tools = { redis, env, id: newId, signingKey: await signingKey({ redis, env }) };
   const mail = email ? { email } : {};
   const session = { userId: user, ...mail, kind: "command-line" as const, device: "npm run admin -- token", seconds };

@@ -155,6 +155,7 @@ t.test("every failure is one JSON object on stderr, with exit status 1", async (
     ["grant", "--handle", "Not A Handle", "--user", "user_1"],
     ["grant", "--handle", "acme", "--user", "user{1}"],
     ["token", "--user", "user_1", "--ttl", "soon"],
+    ["token", "--user", "user_1", "--ttl", "1e18"],
     ["token", "--user", "user_1", "--other"],
     ["entitle", "--account", "acct_acme"],
   ];

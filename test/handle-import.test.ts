@@ -311,6 +311,11 @@ t.test("a wrong file is refused with its line, and nothing is written", async (t
       [header, '{"key":"pages:{acme}","type":"zset","expiresInMs":null,"value":["index","x"]}'],
       /line 2: this is no key/,
     ],
+    [
+      "a lifetime that is none",
+      [header, '{"key":"pages:{acme}","type":"zset","expiresInMs":0.5,"value":["index","1"]}'],
+      /line 2: this is no key/,
+    ],
     ["cut short", lines.slice(0, -1), /line \d+: the end is missing/],
     ["a line less", [header, ...more], /the end counts/],
     ["more behind the end", [...lines, end], /more behind the end/],

@@ -42,9 +42,10 @@ export interface ExportedKey {
   expiresInMs: number | null;
   value: unknown;
 }
+const lifetime = s.integer(0, Number.MAX_SAFE_INTEGER);
 const keyLine: s.Schema<ExportedKey> = {
   oneOf: Object.entries(valueTypes).map(([type, { form }]) =>
-    s.object({ key: s.string(), type: s.oneOf(type), expiresInMs: s.nullable(s.number()), value: form }),
+    s.object({ key: s.string(), type: s.oneOf(type), expiresInMs: s.nullable(lifetime), value: form }),
   ),
 };
 

@@ -117,7 +117,9 @@ export interface Outbox {
   queue(name: QueueName): Queue;
   /** Enqueues at once, outside any atomic step. Use only when the caller detects a lost job. */
   later(...list: Job[]): Promise<void>;
-  /** Writes a change and its jobs in one transaction on the keys of `tag`. Returns the replies of the change. */
+  /**
+   * Writes a change and its jobs, without webhook events, in one transaction on the keys of `tag`. Returns the replies of the change.
+   */
   commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]>;
   /** The same for a script. It receives the outbox key and the jobs with their events, and writes them only if it changes something. */
   step<R>(
