@@ -633,10 +633,12 @@ t.test("a checkout that fails holds no slot", async (t) => {
 t.test("a price that the provider does not accept is refused as such, and holds no slot", async (t) => {
   const { service, owner } = await start(t);
   const payment = { enabled: true, amountMinor: 49, currency: "EUR" };
-  await owner
-    .post(`${owned}/event-types`)
-    .send({ ...paidType, payment })
-    .expect(201);
+  const { eventTypeId } = (
+    await owner
+      .post(`${owned}/event-types`)
+      .send({ ...paidType, payment })
+      .expect(201)
+  ).body.eventType;
   await connect(owner);
   const [from, to] = [1, 7].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
   const [{ start: first, end }] = (
@@ -647,6 +649,11 @@ t.test("a price that the provider does not accept is refused as such, and holds 
     const refused = await service.visitor.post(`${EVENT_PATH}/bookings`).send(body).expect(409);
     t.match(refused.body, { code: "payment_provider_not_connected", detail: /amount_too_small/ });
   }
+  const unknown = { payment: { amountMinor: 4900, currency: "QQQ" } };
+  await owner.put(`${owned}/event-types/${eventTypeId}`).send(unknown).expect(200);
+  t.match((await service.visitor.post(`${EVENT_PATH}/bookings`).send(body).expect(409)).body, {
+    code: "payment_provider_not_connected",
+  });
   await owner
     .post("/v2/handles/acme/pages")
     .send({ ...course, price: { amountMinor: 49, currency: "EUR" } })

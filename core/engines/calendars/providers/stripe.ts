@@ -109,8 +109,8 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
       ...(key ? { key } : {}),
     });
   } catch (error) {
-    // The price is too small, say, or the account is not ready or has withdrawn its grant.
-    if (!(error instanceof StripeError && (error.code === "amount_too_small" || isRevoked(error)))) throw error;
+    // The price is too small, say, its currency unknown, or the account is not ready or has withdrawn its grant.
+    if (!(error instanceof StripeError && (error.status === 400 || isRevoked(error)))) throw error;
     const detail = `The payment provider does not accept the price or the account (${error.code ?? error.status}).`;
     throw new Fail("payment_provider_not_connected", { detail }, error);
   }
