@@ -58,7 +58,8 @@ export interface Witness {
   atoms: readonly Atom[];
 }
 
-const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/;
+/** A range or a sign: "8–13", "3 to 5", "14+". */
+const BOUND_SIGN = /\d\s?(?:[-–+]|\p{L}{1,4} \d)|[<>≤≥]/u;
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
 /** The least strength of a word that a unit contains. */
@@ -147,7 +148,7 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
   return figures.length === 0 || spans.every(fits);
 }
 
-/** A price isn't "at least" that price; "14 days or more" and "8–13" are bounds too. */
+/** A price isn't "at least" that price; "14 days or more" is a bound too. */
 function boundsAgree({ text }: Witness, { bounds, figures, language }: Claim): boolean {
   if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
   const said = boundsIn(text, language);
@@ -190,7 +191,9 @@ function shareSaid(name: readonly string[], { figures, words }: Claim): number {
 
 /** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
 export function contradicts(witness: Witness, claim: Claim): boolean {
-  const isOpposite = ({ states }: Atom) => states.some((state) => claim.states.includes(-state));
+  // "Open until 5 pm" is "closes at 5 pm".
+  const isHour = ({ figures }: Atom) => claim.figures.length > 0 && [...figures].some((one) => one.startsWith("time "));
+  const isOpposite = (atom: Atom) => atom.states.some((state) => claim.states.includes(-state)) && !isHour(atom);
   const atoms = witness.atoms.map((atom) => (isOpposite(atom) ? { ...atom, isNegated: !atom.isNegated } : atom));
   const shares = atoms.map(({ column }) => shareSaid(column, claim));
   const named = atoms.filter((_, at) => shares[at] === Math.max(...shares));
