@@ -282,17 +282,18 @@ export async function refundBooking(
   const name = { handle, bookingUid };
   const kept = await findBooking(runtime.redis, handle, bookingUid);
   if (kept?.payment?.status !== "REFUND_DUE") return;
-  const { paid, refundReportedAt = "" } = kept.payment;
+  const { paid, refundReportedAt: reportedAt = 0 } = kept.payment;
   if (paid === undefined) return noteFailedRefund(runtime, name, { reason: "unknown" });
   const { account, intent } = paid;
   // A refund that failed is followed by another one; the same key would repeat the answer about the first.
-  const order = { intent, key: `refund-${bookingUid}${refundReportedAt}`, metadata: { kind: "booking", ...name } };
+  const order = { intent, key: `refund-${bookingUid}${reportedAt || ""}`, metadata: { kind: "booking", ...name } };
   const refunding = watched(runtime, { handle, account }, refund(runtime, account, order));
   const { status, ...made } = await refunding.catch(async (error: Error) => {
     if (last || isRevoked(error)) await noteFailedRefund(runtime, name, { reason: error.message });
     throw error;
   });
-  const at = secondOf(made);
+  // An answer is newer than what was reported before the call, whatever the clocks say.
+  const at = Math.max(secondOf(made), reportedAt + 1);
   if (status === "succeeded") await noteRefund(runtime, name, at);
   if (status === "failed" || status === "canceled") await noteFailedRefund(runtime, name, { reason: status, at });
 }
