@@ -294,6 +294,18 @@ t.test("the text of an HTML template keeps its placeholders, and makes no new on
   t.match(text, "{{other}}");
 });
 
+t.test("an address in the text of an HTML template is the one in the HTML", async (t) => {
+  const html =
+    '<a href="https://acme.example{{x}}">a</a> <a href="https://acme.example/o?n={{x}}">o</a> <a href="{{url}}">{{url}}</a>';
+  const textFor = (x: string) =>
+    renderTemplate(parseTemplate({ subject: "s", html, text: null }), { x, url: "https://acme.example/?a=1&b=2" }).text;
+  t.equal(
+    textFor("/Grace O'Hara & Co"),
+    "a [https://acme.example/Grace%20O%27Hara%20%26%20Co] o [https://acme.example/o?n=%2FGrace%20O%27Hara%20%26%20Co] https://acme.example/?a=1&b=2",
+  );
+  t.match(textFor("@evil.example"), "[https://acme.example/%40evil.example]");
+});
+
 t.test("whatever the values contain, the document keeps its elements and attributes", async (t) => {
   const source =
     '<div title="{{x}}"><p>{{x}}</p><a href="https://a.example/{{x}}?q={{x}}" class=\'{{x}}\'>{{x}}</a></div>';

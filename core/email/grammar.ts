@@ -8,6 +8,9 @@ import { type HtmlContext, hasSafeScheme, htmlPlaces } from "./html-places.ts";
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
 type PlaceholderContext = "header" | "plain" | HtmlContext;
 
+/** Contexts whose values are percent-encoded. */
+const ENCODED: readonly PlaceholderContext[] = ["after host", "path", "query", "mailbox"];
+
 /** A parsed template: literal text and placeholders in order. */
 export type Pieces = (string | { name: string; place: PlaceholderContext })[];
 
@@ -35,12 +38,21 @@ export function parseHtml(source: string): Pieces {
   return piecesOf(source, found, (start) => places.get(start) as HtmlContext);
 }
 
-/** Parses a text leniently: only the given names are placeholders, everything else is literal. */
-export function parseKnown(source: string, names: ReadonlySet<string>): Pieces {
-  const parts = source.split(/\{\{([A-Za-z0-9_.-]{1,64})\}\}/);
-  return parts.map((part, at) =>
-    at % 2 === 0 ? part : names.has(part) ? { name: part, place: "plain" } : `{{${part}}}`,
-  );
+/**
+ * The pieces of a text that is derived from an HTML body: only its placeholders are placeholders, everything else is literal. Those in a part
+ * of an address stay encoded.
+ */
+export function deriveText(html: Pieces, textOf: (html: string) => string): Pieces {
+  const marks = html.map((piece) => {
+    if (typeof piece === "string") return piece;
+    return ENCODED.includes(piece.place) ? `{{${piece.place} ${piece.name}}}` : `{{${piece.name}}}`;
+  });
+  const known = new Map(html.map((piece, at) => [marks[at], piece]));
+  const parts = textOf(marks.join("")).split(/(\{\{[A-Za-z0-9_. -]+\}\})/);
+  return parts.map((part) => {
+    const piece = known.get(part);
+    return typeof piece !== "object" ? part : ENCODED.includes(piece.place) ? piece : { ...piece, place: "plain" };
+  });
 }
 
 /** Names of a template's variables. */
@@ -130,7 +142,7 @@ function addressPart(name: string, place: Exclude<HtmlContext, "html">, value: s
   return value;
 }
 
-/** Percent-encoded UTF-8 (RFC 3986, section 2.1); a lone surrogate becomes U+FFFD. */
+/** Percent-encoded UTF-8 (RFC 3986, section 2.1), also the one sign that HTML would escape; a lone surrogate becomes U+FFFD. */
 function encoded(value: string): string {
-  return encodeURIComponent(Buffer.from(value).toString());
+  return encodeURIComponent(Buffer.from(value).toString()).replaceAll("'", "%27");
 }

@@ -17,7 +17,7 @@ import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Companion, conflict, Records } from "../store/records.ts";
-import { mustFitSubject, namesIn, type Pieces, parseHtml, parseKnown, parsePlain, render } from "./grammar.ts";
+import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-places.ts";
 import { UNSUBSCRIBE_PATH } from "./return-path.ts";
 
@@ -168,9 +168,8 @@ export function parseTemplate(given: TemplateContent, purpose?: Purpose): Parsed
   const content = purpose === "PRODUCT_NOTIFICATION" ? withUnsubscribeLine(given) : given;
   const subject = parsePlain("subject", content.subject);
   const html = content.html === null ? null : parseHtml(content.html);
-  // A derived text is derived once and not from each mail: only placeholders of the HTML are placeholders in it.
-  const derived = () => parseKnown(textOf(content.html ?? ""), new Set(namesIn(html ?? [])));
-  const text = content.text === null ? derived() : parsePlain("text", content.text);
+  // A derived text is derived once and not from each mail.
+  const text = content.text === null ? deriveText(html ?? [], textOf) : parsePlain("text", content.text);
   const names = new Set([subject, html ?? [], text].flatMap(namesIn));
   if (purpose === "PRODUCT_NOTIFICATION") names.delete(unsubscribeVariable);
   return { subject, html, text, names: [...names] };
