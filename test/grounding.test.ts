@@ -241,6 +241,29 @@ t.test("closed is not open, and a price is not at least that price, in each lang
   t.match(filtered("La crèche est ouverte du 2 au 20 août.", 7, fr), { kept: 0 });
 });
 
+t.test("a bound is read in the language of the text, and a deadline is one", async (t) => {
+  const shop = openLibrary(
+    [
+      "The wheel class is 45 min long. Please cancel 48 hours before your visit. Groups can move their visit until 10 days before.",
+      "Der Keramik-Kurs kostet ab 40 EUR. Die Lampe kostet 70 EUR. Beide sind bei uns im Studio und für alle da.",
+      "De winkel ligt dicht bij het station. De winkel is zondag open. Het café is op maandag dicht.",
+    ].map((text) => documentSource(`## Info\n\n${text}`, { title: "Shop" })),
+  );
+  passes(
+    t,
+    [
+      "Please cancel at least 48 hours before your visit.",
+      "Groups can move their visit up to 10 days before.",
+      "The Keramik-Kurs costs at least 40 EUR.",
+    ],
+    shop,
+  );
+  goes(t, ["The wheel class is at least 45 minutes long.", "The Lampe costs at least 70 EUR."], shop);
+  const nl = { language: "nl", from: shop };
+  t.match(filtered("De winkel bij het station is zondag open.", 7, nl), { kept: 1 });
+  t.match(filtered("Het café is op maandag open.", 7, nl), { kept: 0 });
+});
+
 t.test("a known address carries no untrue sentence", async (t) => {
   goes(t, [
     "Ask Harald Brumm at hi@acme.example.",

@@ -148,12 +148,12 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
   return figures.length === 0 || spans.every(fits);
 }
 
-/** A price isn't "at least" that price; "14 days or more" is a bound too. */
-function boundsAgree({ text }: Witness, { bounds, figures, language }: Claim): boolean {
+/** A price isn't "at least" that price; "14 days or more" is a bound too, and "14 days before" one of both kinds. */
+function boundsAgree({ text, unit }: Witness, { bounds, figures }: Claim): boolean {
   if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
-  const said = boundsIn(text, language);
+  const said = boundsIn(text, unit.section.language);
   const isSaid = (bound: "atLeast" | "atMost", near: "more" | "less") =>
-    !bounds.includes(bound) || said.includes(bound) || said.includes(near);
+    !bounds.includes(bound) || said.some((kind) => kind === bound || kind === near || kind === "deadline");
   return isSaid("atLeast", "more") && isSaid("atMost", "less");
 }
 

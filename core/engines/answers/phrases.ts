@@ -93,8 +93,9 @@ export function isUniversal(text: string, language: string): boolean {
 
 /** The pairs of opposites of which a text says one side alone, such as "open" without "closed": their numbers, below 0 for the second side. */
 export function statesIn(text: string, language: string): number[] {
+  const plain = withoutIdioms(text, language);
   return wordsOf(language).answers.opposites.flatMap(([one = "", other = ""], at) => {
-    const said = [one, other].map((list) => hasWordOf(text, list));
+    const said = [one, other].map((list) => hasWordOf(plain, list));
     return said[0] === said[1] ? [] : [said[0] ? at + 1 : -at - 1];
   });
 }
