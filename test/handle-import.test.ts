@@ -281,6 +281,16 @@ t.test("a file gives a user of other handles no address by which somebody else c
   await (await service.as("user_1")).get("/v2/handles/acme/pages").expect(200);
 });
 
+t.test("a member has its address after an import that was killed before it wrote it", async (t) => {
+  const old = await startService(t);
+  await old.handle("acme", { owner: "user_1" });
+  const file = await exported(t, old, "acme");
+  const { runtime } = await startService(t);
+  await runtime.redis.sadd(keys.userHandles("user_1"), "acme");
+  await importHandle(runtime, { file });
+  t.equal(await userOfEmail(runtime.redis, "user_1@example.com"), "user_1");
+});
+
 t.test("a wrong file is refused with its line, and nothing is written", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

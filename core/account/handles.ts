@@ -244,14 +244,15 @@ export async function finishImport(
 
 /**
  * Members keep their roles. A member is identified by address if a user here has it, else by user id. If another address has that id here,
- * it is another person, who gets no role. A user of handles here gets no address from the file, by which somebody else could sign in.
+ * it is another person, who gets no role. A user of other handles here gets no address from the file, by which somebody else could sign in.
  */
 async function grantAll(redis: Redis, { handle, members }: ArrivingHandle): Promise<string[]> {
   const left: string[] = [];
   for (const { userId, role, email } of members) {
     const known = email === null ? undefined : await userOfEmail(redis, email);
     const here = await redis.hget(keys.user(userId), "email");
-    const isKnown = (await redis.exists(keys.userHandles(userId))) === 1;
+    // An import that was killed may have left this handle.
+    const isKnown = (await redis.smembers(keys.userHandles(userId))).some((one) => one !== handle);
     const isOther = here !== null && (email === null || sameAddress(here) !== sameAddress(email));
     if (known !== undefined) await grantRole(redis, { handle, userId: known, role });
     else if (isOther) left.push(userId);
