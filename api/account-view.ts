@@ -173,7 +173,7 @@ export function oauthFailureView(fail: Fail): View | undefined {
   if (fail.code === "not_found") return undefined;
   const { detail = fail.sentence, errors, more } = fail.details;
   const error = more?.error ?? (fail.status >= 500 ? "temporarily_unavailable" : "invalid_request");
-  const faults = errors?.map(({ path, message }) => `${path.slice(1)} ${message}`).join("; ");
+  const faults = errors?.map(({ path, message }) => `${path.slice(1)} ${message}`.trim()).join("; ");
   const body = JSON.stringify({ error, error_description: faults ?? detail });
   return { type: "application/json", status: fail.status, body, headers: { "Cache-Control": "no-store" } };
 }

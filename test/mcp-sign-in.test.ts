@@ -379,6 +379,8 @@ t.test("redirect addresses are https, loopback or an app's own, and matched lett
   const long = Array.from({ length: 10 }, (_, at) => `https://app.example/${at}${"x".repeat(400)}`);
   t.match(await register(service, long, 400), { error: "invalid_client_metadata" });
   t.match(await register(service, [], 400), { error: "invalid_request", error_description: /^redirect_uris / });
+  const list = (await service.visitor.post("/oauth/register").send([]).expect(400)).body;
+  t.equal(list.error_description, "must be an object");
   t.same(await keyNames(service.runtime.redis, "*oauth*"), [], "registrations are kept by nobody but their client");
   const { client_id = "" } = await register(service, [callback]);
   const browser = new Browser(await service.token("user_acme"));
