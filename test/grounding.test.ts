@@ -241,10 +241,10 @@ t.test("closed is not open, and a price is not at least that price, in each lang
   t.match(filtered("La crèche est ouverte du 2 au 20 août.", 7, fr), { kept: 0 });
 });
 
-t.test("a bound is read in the language of the text, and a deadline is one", async (t) => {
+t.test("a bound is read in the language of the text, where a deadline and a range are bounds", async (t) => {
   const shop = openLibrary(
     [
-      "The wheel class is 45 min long. Please cancel 48 hours before your visit. Groups can move their visit until 10 days before.",
+      "The wheel class is 45 min long. Please cancel 48 hours before your visit. Groups can move their visit until 10 days before. Bike hire is £45 for 2 days. Tours have 4 to 9 guests.",
       "Der Keramik-Kurs kostet ab 40 EUR. Die Lampe kostet 70 EUR. Beide sind bei uns im Studio und für alle da.",
       "De winkel ligt dicht bij het station. De winkel is zondag open. Het café is op maandag dicht.",
     ].map((text) => documentSource(`## Info\n\n${text}`, { title: "Shop" })),
@@ -255,10 +255,19 @@ t.test("a bound is read in the language of the text, and a deadline is one", asy
       "Please cancel at least 48 hours before your visit.",
       "Groups can move their visit up to 10 days before.",
       "The Keramik-Kurs costs at least 40 EUR.",
+      "Tours have at most 9 guests.",
     ],
     shop,
   );
-  goes(t, ["The wheel class is at least 45 minutes long.", "The Lampe costs at least 70 EUR."], shop);
+  goes(
+    t,
+    [
+      "The wheel class is at least 45 minutes long.",
+      "The Lampe costs at least 70 EUR.",
+      "Bike hire is at least £45 for 2 days.",
+    ],
+    shop,
+  );
   const nl = { language: "nl", from: shop };
   t.match(filtered("De winkel bij het station is zondag open.", 7, nl), { kept: 1 });
   t.match(filtered("Het café is op maandag open.", 7, nl), { kept: 0 });

@@ -58,8 +58,8 @@ export interface Witness {
   atoms: readonly Atom[];
 }
 
-/** A range or a sign: "8–13", "3 to 5", "14+". */
-const BOUND_SIGN = /\d\s?(?:[-–+]|\p{L}{1,4} \d)|[<>≤≥]/u;
+/** A range or a sign: "8–13", "14+". */
+const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/u;
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
 /** The least strength of a word that a unit contains. */
@@ -148,12 +148,12 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
   return figures.length === 0 || spans.every(fits);
 }
 
-/** A price isn't "at least" that price; "14 days or more" is a bound too, and "14 days before" one of both kinds. */
+/** A price isn't "at least" that price; "14 days or more" is a bound too, and "4 to 8" or "14 days before" one of both kinds. */
 function boundsAgree({ text, unit }: Witness, { bounds, figures }: Claim): boolean {
   if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
   const said = boundsIn(text, unit.section.language);
   const isSaid = (bound: "atLeast" | "atMost", near: "more" | "less") =>
-    !bounds.includes(bound) || said.some((kind) => kind === bound || kind === near || kind === "deadline");
+    !bounds.includes(bound) || said.some((kind) => kind === bound || kind === near || kind === "both");
   return isSaid("atLeast", "more") && isSaid("atMost", "less");
 }
 
