@@ -63,7 +63,7 @@ t.test(
     t.match(mail?.html, "Please call &lt;b&gt;me&lt;/b&gt;<br>soon");
     t.match(mail?.html, 'href="http://service.test/p/acme/prices"');
     await capture(service, { ...lead, message: "Again" });
-    await capture(service, { email: "bob@far.example" });
+    await capture(service, { email: "bob@far.example", name: "\u200b\u3164" });
     await eventually(async () => (await mailsTo(inbox, owner)).length >= 2);
     const subjects = (await mailsTo(inbox, owner)).map(({ subject }) => subject);
     t.same(subjects, ["New lead: Ada Lovelace", "New lead: bob@far.example"], "a repeated lead is not a new one");

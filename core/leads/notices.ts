@@ -6,6 +6,7 @@ import { findCampaign } from "../campaigns/face.ts";
 import { cancelMessage, readMessage, sendForHandle, unlessErased } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
+import { oneLine } from "../platform/characters.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -250,7 +251,7 @@ function digestOf(about: About, leads: StoredLead[], others: number): MailLayout
 }
 
 function nameOf({ name, firstName, email }: StoredLead): string {
-  return name || firstName || email;
+  return oneLine(name ?? "") || oneLine(firstName ?? "") || email;
 }
 
 function summaryOf({ email, message, leadContext }: StoredLead): string {
