@@ -280,22 +280,30 @@ export async function refundBooking(
   { last }: { last: boolean },
 ): Promise<void> {
   const name = { handle, bookingUid };
-  const kept = await findBooking(runtime.redis, handle, bookingUid);
-  if (kept?.payment?.status !== "REFUND_DUE") return;
-  const { paid, refundReportedAt: reportedAt = 0 } = kept.payment;
-  if (paid === undefined) return noteFailedRefund(runtime, name, { reason: "unknown" });
-  const { account, intent } = paid;
-  // A refund that failed is followed by another one; the same key would repeat the answer about the first.
-  const order = { intent, key: `refund-${bookingUid}${reportedAt || ""}`, metadata: { kind: "booking", ...name } };
-  const refunding = watched(runtime, { handle, account }, refund(runtime, account, order));
-  const { status, ...made } = await refunding.catch(async (error: Error) => {
+  const payment = (await findBooking(runtime.redis, handle, bookingUid))?.payment;
+  if (payment?.status !== "REFUND_DUE") return;
+  if (payment.paid === undefined) return noteFailedRefund(runtime, name, { reason: "unknown" });
+  const asking = askRefund(runtime, name, { ...payment.paid, reportedAt: payment.refundReportedAt });
+  const { status, at } = await asking.catch(async (error: Error) => {
     if (last || isRevoked(error)) await noteFailedRefund(runtime, name, { reason: error.message });
     throw error;
   });
-  // An answer is newer than what was reported before the call, whatever the clocks say.
-  const at = Math.max(secondOf(made), reportedAt + 1);
   if (status === "succeeded") await noteRefund(runtime, name, at);
   if (status === "failed" || status === "canceled") await noteFailedRefund(runtime, name, { reason: status, at });
+}
+
+/** Asks for a refund. The answer counts as newer than what was reported before, whatever the provider's clock says. */
+async function askRefund(
+  runtime: Runtime,
+  name: BookingName,
+  { account, intent, reportedAt = 0 }: { account: string; intent: string; reportedAt: number | undefined },
+): Promise<{ status: string; at: number }> {
+  // A refund that failed is followed by another one; the same key would repeat the answer about the first.
+  const key = `refund-${name.bookingUid}${reportedAt || ""}`;
+  const order = { intent, key, metadata: { kind: "booking", ...name } };
+  const asking = refund(runtime, account, order);
+  const { status, ...made } = await watched(runtime, { handle: name.handle, account }, asking);
+  return { status, at: Math.max(secondOf(made), reportedAt + 1) };
 }
 
 /** The instant of a report in s. */
