@@ -274,7 +274,7 @@ t.test("a check that fails is followed by the next one", async (t) => {
   await service.startWorkers(["email"]);
   const failed = await eventually(async () => (await nextChecks(service)).find(({ attemptsMade }) => attemptsMade > 0));
   t.equal(failed.id, first?.id);
-  t.ok((await nextChecks(service)).some(({ id, delay }) => id !== first?.id && delay > 100_000));
+  t.ok((await nextChecks(service)).some(({ id }) => id !== first?.id));
   await queue.drain(true);
 });
 

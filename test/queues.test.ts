@@ -231,7 +231,8 @@ t.test("a repeated job that stalled before it wrote the next one writes it as it
   ] as const;
   for (const [queueName, name, data] of repeated) {
     const row = workerRows.find((one) => one.name === name) as WorkerRow;
-    const bull = { id: "a", queueName, data, opts: {}, stalledCounter: row.maxStalls === 0 ? 1 : 2 };
+    const stalledCounter = row.maxStalls === 0 ? 1 : 2;
+    const bull = { id: "a", queueName, data, opts: {}, timestamp: Date.now(), stalledCounter };
     await t.rejects(perform(runtime, row, bull as never, new AbortController().signal), UnrecoverableError);
     t.match(await runtime.queues.queue(queueName).getDelayed(), [{ name, data }]);
   }
