@@ -52,7 +52,7 @@ const alikeEverywhere = [
   ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
   ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
   ...["alerts", "api-docs", "client", "house", "openapi", "languages", "access-walk", "data", "lists"],
-  ...["answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
+  ...["answers", "answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
   ...["lead-forms", "lead-section", "lead-notices", "groups", "collisions", "lock", "throttle", "addresses"],
   ...["campaigns", "campaigns-far", "campaigns-restart", "email-errors", "email-fairness", "email-grammar"],
   ...["email-crash", "email-feedback", "email-verdict", "pages-content", "webhooks-crash", "webhooks-nouns"],
@@ -122,7 +122,8 @@ async function onNode(files) {
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   await buildTests(folder, files);
-  return (file) => [process.execPath, "--enable-source-maps", join(folder, file.replace(/\.ts$/, ".js"))];
+  const options = ["--enable-source-maps", "--import", "./test/node-preload.mjs"];
+  return (file) => [process.execPath, ...options, join(folder, file.replace(/\.ts$/, ".js"))];
 }
 
 /** Deno runs the sources. */
