@@ -34,8 +34,8 @@ const PERIOD_MS = 28 * day;
  */
 const MAX_CONCURRENT_ACCOUNTS = 2;
 const MAX_CONCURRENT_READS = 3;
-/** Real ms between two updates of the busy times while an account is slow to answer: less than a booking waits. */
-const UPDATE_INTERVAL_MS = 1000;
+/** Real ms between two updates of the busy times while an account is slow to answer: a fraction of what a booking waits. */
+const UPDATE_INTERVAL_MS = 400;
 /** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */
 const SELECTION_TIMEOUT_MS = 20_000;
 /** How often a pull reads a calendar that other processes read meanwhile; the next pull reads it anyway. */
