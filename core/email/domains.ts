@@ -1,10 +1,9 @@
 import type { AccountDomain, identityAnswer, newDomain } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
-import { attachDomain, type DomainClaim, domainClaim, handlesOf, hasRole } from "../account/face.ts";
+import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
-import { chunksOf } from "../platform/chunks.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -56,28 +55,12 @@ export async function listDomains(
   if (accounts.length === 0 && places.length > 0) throw tooLow();
   const list = `domains of ${caller.userId}`;
   const { limit, after = "" } = pageOf(runtime.env, input, list);
-  const names = (await Promise.all(accounts.map((account) => namesOf(runtime, account)))).flat();
-  const rest = names.filter((name) => name > after).sort();
-  const claims: DomainClaim[] = [];
-  for (const some of chunksOf(rest, limit + 1))
-    if (claims.length <= limit) claims.push(...(await claimsNamed(runtime, some)));
-  const page = claims.slice(0, limit);
-  const last = claims.length > limit ? page.at(-1) : undefined;
+  const claims = (await Promise.all(accounts.map((account) => domainsOf(runtime.redis, account)))).flat();
+  const rest = claims.filter((claim) => nameOf(claim) > after);
+  const page = rest.sort((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1)).slice(0, limit);
+  const last = rest.length > limit ? page.at(-1) : undefined;
   const domains = await Promise.all(page.map((claim) => toAccountDomain(runtime, claim)));
   return { domains, nextCursor: cursorAfter(runtime.env, last && nameOf(last), list) };
-}
-
-async function namesOf({ redis }: Runtime, account: string): Promise<string[]> {
-  return (await redis.smembers(keys.accountDomains(account))).map((domain) => nameOf({ domain, account }));
-}
-
-/** The claims of these names, without those that another account's proof has ended. */
-async function claimsNamed({ redis }: Runtime, names: string[]): Promise<DomainClaim[]> {
-  const found = names.map((name) => {
-    const [domain = "", account = ""] = name.split(" ");
-    return domainClaim(redis, account, domain);
-  });
-  return (await Promise.all(found)).filter((claim) => claim !== undefined);
 }
 
 /** The email identity of a domain of the caller's account with the senders that use it; `account_domain_not_found`. */
