@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { Message, MessageEvent, MessageStatus, Purpose } from "../../schemas/email.ts";
+import type { Message, MessageEvent, MessageStatus } from "../../schemas/email.ts";
 import type { Input, listQuery } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -9,17 +9,9 @@ import { pipelined } from "../store/redis.ts";
 import { cancelDelivery, timelineOf } from "./events.ts";
 
 /** The immutable part of a message. */
-export interface StoredMessage {
-  messageId: string;
-  handle: string;
-  purpose: Purpose;
-  senderId: string;
-  /** Display name and address at the time of acceptance. */
-  fromEmail: string;
+export interface StoredMessage extends Omit<Message, "status" | "recipientCount" | "deliveries"> {
+  /** The sender at the time of acceptance. */
   from: { name: string; address: string; replyTo: string | null };
-  templateId: string | null;
-  templateVersion: number | null;
-  createdAt: string;
   recipients: string[];
 }
 
@@ -72,12 +64,13 @@ export async function findMessage(redis: Redis, handle: string, messageId: strin
 }
 
 /** A message as its owner sees it. */
-export function viewOf(stored: StoredMessage, status: MessageStatus, statuses: MessageStatus[]): Message {
-  const { messageId, handle, purpose, senderId, fromEmail, templateId, templateVersion, createdAt, recipients } =
-    stored;
+export function viewOf(
+  { from: _from, recipients, ...message }: StoredMessage,
+  status: MessageStatus,
+  statuses: MessageStatus[],
+): Message {
   const deliveries = recipients.map((recipient, n) => ({ recipient, status: statuses[n] as MessageStatus }));
-  const what = { purpose, senderId, recipientCount: recipients.length, fromEmail, templateId, templateVersion };
-  return { messageId, handle, status, ...what, deliveries, createdAt };
+  return { ...message, status, recipientCount: recipients.length, deliveries };
 }
 
 /** The messages of these ids, without missing ones. */
