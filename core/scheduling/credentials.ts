@@ -22,7 +22,8 @@ export const credentialRecords = new Records<StoredCredential>("integration_not_
 /** Most connected accounts of a handle. */
 const MAX_ACCOUNTS = 50;
 
-interface ConnectedAccount {
+/** An account at a provider, with its secret. */
+export interface ConnectedAccount {
   providerKey: ProviderKey;
   account: string;
   secret: string | null;

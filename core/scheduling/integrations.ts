@@ -15,7 +15,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readSelected } from "./busy-calendars.ts";
-import { credentialRecords, keepCredential, secretOf, toCredential } from "./credentials.ts";
+import { type ConnectedAccount, credentialRecords, keepCredential, secretOf, toCredential } from "./credentials.ts";
 
 /** Longest name of an account at a provider, in characters. */
 const MAX_ACCOUNT_LENGTH = 320;
@@ -55,18 +55,11 @@ export async function finishAuthorization(
   return { credential: await keepCredential(runtime, handle, account) };
 }
 
-/** An account at a provider, before it is connected. */
-export interface AuthorisedAccount {
-  providerKey: ProviderKey;
-  account: string;
-  secret: string | null;
-}
-
 /** Exchanges the code of an authorisation; `oauth_exchange_failed`, `provider_not_configured`, `service_unavailable`. */
 export async function authorisedAccount(
   runtime: Runtime,
   asked: Started & { code: string },
-): Promise<AuthorisedAccount> {
+): Promise<ConnectedAccount> {
   const { providerKey } = asked;
   const { settings, provider } = configuredProvider(runtime.env, providerKey);
   const { connect } = provider;
@@ -123,7 +116,7 @@ async function giveBack(runtime: Runtime, input: Input<"handle" | "providerKey" 
 export async function revoke(
   runtime: Runtime,
   handle: string,
-  { providerKey, account, secret }: Omit<AuthorisedAccount, "secret"> & { secret: () => string | null },
+  { providerKey, account, secret }: Omit<ConnectedAccount, "secret"> & { secret: () => string | null },
 ): Promise<boolean> {
   if (await isUsed(runtime, handle, { providerKey, account })) return true;
   const { oauth, disconnect } = providers[providerKey];
@@ -145,7 +138,7 @@ function notRevoked({ log }: Runtime, account: { handle: string; providerKey: Pr
 async function isUsed(
   runtime: Runtime,
   handle: string,
-  { providerKey, account }: Pick<AuthorisedAccount, "providerKey" | "account">,
+  { providerKey, account }: Pick<ConnectedAccount, "providerKey" | "account">,
 ): Promise<boolean> {
   const owner = (await runtime.redis.hget(keys.handle(handle), "account")) ?? "";
   for (const one of await runtime.redis.smembers(keys.accountHandles(owner))) {

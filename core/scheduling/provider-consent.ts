@@ -7,15 +7,15 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { keepCredential } from "./credentials.ts";
-import { type AuthorisedAccount, authorisedAccount, configuredProvider, revoke } from "./integrations.ts";
+import { type ConnectedAccount, keepCredential } from "./credentials.ts";
+import { authorisedAccount, configuredProvider, revoke } from "./integrations.ts";
 
 /** Seconds within which a user must confirm an account. */
 const CONSENT_TTL_SECONDS = 600;
 const FORM = "provider consent form";
 
 /** An account that its user has not confirmed yet. */
-interface PendingAccount extends AuthorisedAccount {
+interface PendingAccount extends ConnectedAccount {
   handle: string;
   userId: string;
 }
