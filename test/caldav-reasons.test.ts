@@ -10,7 +10,6 @@ import { disconnectAll } from "../core/scheduling/integrations.ts";
 import { keys } from "../core/store/keys.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { startService } from "../fixtures/service.ts";
-import type { StoredCredential } from "../schemas/integrations.ts";
 
 /** A server on loopback that answers everything in one way; its address. */
 async function answering(t: Test, answer: RequestListener): Promise<string> {
@@ -72,8 +71,8 @@ t.test("a reading whose events are expanded for ten minutes is abandoned", async
   });
   const { runtime } = await startService(t);
   const login = { serverUrl, username: "alice", password: "secret", home: `${serverUrl}/` };
-  const credential = { credentialId: "cred_1", providerKey: "caldav", account: "alice" } as StoredCredential;
-  const account = { handle: "acme", credential, secret: JSON.stringify(login) };
+  const connected = { providerKey: "caldav", account: "alice", secret: JSON.stringify(login) } as const;
+  const account = { handle: "acme", ...(await keepCredential(runtime, "acme", connected)) };
   const question = { calendarId: `${serverUrl}/office/`, from: 0, to: Date.parse("2027-01-01"), zone: "UTC" };
   const reading = providers.caldav?.calendars?.busy(runtime, account, question);
   await t.rejects(reading as Promise<unknown>, { name: "CalendarServerError", message: /take too long to read/ });

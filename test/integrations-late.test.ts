@@ -2,7 +2,6 @@ import t, { type Test as TapTest } from "tap";
 import { type CalendarEvent, ownUid, type ProviderAccount } from "../core/engines/calendars/providers/provider.ts";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { credentialRecords } from "../core/scheduling/credentials.ts";
-import { opened } from "../core/scheduling/selections.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startMicrosoft } from "../fixtures/providers/microsoft.ts";
 import { startZoom } from "../fixtures/providers/zoom.ts";
@@ -29,7 +28,7 @@ function eventAt(desk: Desk, sequence: number): CalendarEvent {
 async function open(t: TapTest, providerKey: string, env: Record<string, string>): Promise<[Desk, ProviderAccount]> {
   const desk = await openDesk(t, { providerKey, env, workers: [] });
   const { runtime } = desk.service;
-  return [desk, opened(runtime, "acme", await credentialRecords.read(runtime, "acme", desk.credentialId))];
+  return [desk, { handle: "acme", ...(await credentialRecords.read(runtime, "acme", desk.credentialId)) }];
 }
 
 t.test("google: an older state that comes late leaves the newer one", async (t) => {

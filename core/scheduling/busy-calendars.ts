@@ -143,7 +143,7 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
     for (let selection = left.shift(); selection !== undefined; selection = left.shift()) {
       const begunAt = Date.now();
       await pullAccount(runtime, { selection, zone });
-      lastTook.set(selection.account.credential.credentialId, Date.now() - begunAt);
+      lastTook.set(selection.account.credentialId, Date.now() - begunAt);
     }
   };
   const pulling = Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
@@ -154,8 +154,8 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
 /** Ms of the last reading of an account in this process. */
 const lastTook = new LRUCache<string, number>({ max: 10_000 });
 
-function effortOf({ account: { credential } }: Selection): number {
-  return credential.status === "DEGRADED" ? Number.MAX_SAFE_INTEGER : (lastTook.get(credential.credentialId) ?? 0);
+function effortOf({ account: { status, credentialId } }: Selection): number {
+  return status === "DEGRADED" ? Number.MAX_SAFE_INTEGER : (lastTook.get(credentialId) ?? 0);
 }
 
 async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
@@ -221,8 +221,7 @@ async function pullAccount(
   runtime: Runtime,
   { selection, zone }: { selection: Selection; zone: string },
 ): Promise<void> {
-  const { handle, credential } = selection.account;
-  const { credentialId } = credential;
+  const { handle, credentialId, status } = selection.account;
   const left = [...selection.busyCalendarIds];
   let isHealthy = true;
   const fail = async (failure: Error): Promise<void> => {
@@ -237,8 +236,7 @@ async function pullAccount(
       await readCalendar(runtime, selection, { calendarId, zone }).catch(fail);
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, readNext));
-  if (isHealthy && credential.status !== "OK")
-    await updateHealth(runtime, handle, { credentialId, failure: undefined });
+  if (isHealthy && status !== "OK") await updateHealth(runtime, handle, { credentialId, failure: undefined });
 }
 
 function isSilent(failure: Error): boolean {
@@ -278,8 +276,8 @@ async function isReadOnce(
 }
 
 /** Key of a calendar's objects. Servers that know each user's calendars by the same URLs are common. */
-function objectsOf({ handle, credential }: ProviderAccount, calendarId: string): string {
-  return keys.calendarObjects(handle, digest(`${credential.credentialId} ${calendarId}`));
+function objectsOf({ handle, credentialId }: ProviderAccount, calendarId: string): string {
+  return keys.calendarObjects(handle, digest(`${credentialId} ${calendarId}`));
 }
 
 /** Zone of the handle's oldest schedule, for calendars without one. */

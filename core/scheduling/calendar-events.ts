@@ -20,7 +20,7 @@ import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
 import { credentialRecords, failureDetails } from "./credentials.ts";
 import { type BookingRecord, changeIfKept, findBooking, statusAt, timestamp } from "./ledger.ts";
-import { type Destination, destinationAmong, meetingMaker, opened, selectionsOf } from "./selections.ts";
+import { type Destination, destinationAmong, meetingMaker, selectionsOf } from "./selections.ts";
 
 /** Bookings that one pass of retries covers. */
 const MAX_RETRIED_BOOKINGS = 100;
@@ -32,8 +32,11 @@ interface Sync {
   kept: BookingRecord;
   /** Nothing is requested or written after the lease has ended. */
   lease: AbortSignal;
-  /** The provider's state of the booking. */
-  written: { event?: WrittenEvent | undefined; meeting?: WrittenMeeting | undefined };
+  /** The provider's state of the booking, and where that is. */
+  written: {
+    event?: (WrittenEvent & { credentialId: string; calendarId: string }) | undefined;
+    meeting?: (WrittenMeeting & { credentialId: string }) | undefined;
+  };
   /** The new meeting link, if one was created. */
   meetingUrl?: string | undefined;
   /** The first failed provider. */
@@ -62,7 +65,7 @@ export async function syncBooking(
     return sync.failure;
   });
   // A plain error, so that it is retried: the provider may accept it later, once its owner has reconnected it.
-  if (failure && !once) throw new Error(`${failure.account.credential.providerKey}: ${failure.error.message}`);
+  if (failure && !once) throw new Error(`${failure.account.providerKey}: ${failure.error.message}`);
 }
 
 /** Writes a booking again at once, on the owner's request, and tries a due refund again. `booking_not_found`. */
@@ -105,19 +108,21 @@ async function putMeeting(sync: Sync): Promise<void> {
   if (maker === undefined) return;
   const { account, meetings } = maker;
   const { meeting: last } = written;
-  const earlier = last?.credentialId === account.credential.credentialId ? { earlier: last } : {};
+  const { credentialId } = account;
+  const earlier = last?.credentialId === credentialId ? { earlier: last } : {};
   await attempt(sync, account, async () => {
     const event = await eventOf(runtime, handle, { kept, meeting: null });
     const meeting = await meetings.put(runtime, account, { event, ...earlier });
     sync.meetingUrl = meeting.url;
-    return { meeting };
+    return { meeting: { credentialId, ...meeting } };
   });
 }
 
 async function putEvent(sync: Sync, { account, calendars, calendarId }: Destination): Promise<void> {
   const { runtime, handle, written } = sync;
   const before = written.event;
-  const isSame = before?.credentialId === account.credential.credentialId && before.calendarId === calendarId;
+  const { credentialId } = account;
+  const isSame = before?.credentialId === credentialId && before.calendarId === calendarId;
   if (!isSame) await remove(sync, "event");
   if (sync.written.event && !isSame) return;
   await attempt(sync, account, async () => {
@@ -127,7 +132,7 @@ async function putEvent(sync: Sync, { account, calendars, calendarId }: Destinat
     const earlier = isSame ? { earlier: before } : {};
     const event = await calendars.put(runtime, account, { calendarId, event: content, ...earlier });
     sync.meetingUrl ??= event.meetingUrl ?? undefined;
-    return { event };
+    return { event: { credentialId, calendarId, ...event } };
   });
 }
 
@@ -135,7 +140,7 @@ async function putEvent(sync: Sync, { account, calendars, calendarId }: Destinat
 async function lastDestination(sync: Sync): Promise<Destination | undefined> {
   const { event } = sync.written;
   const account = event && (await accountOf(sync, event.credentialId));
-  const calendars = account && providers[account.credential.providerKey]?.calendars;
+  const calendars = account && providers[account.providerKey]?.calendars;
   return calendars && { account, calendars, calendarId: event.calendarId };
 }
 
@@ -145,7 +150,7 @@ async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
   if (written === undefined) return;
   const account = await accountOf(sync, written.credentialId);
   await attempt(sync, account, async () => {
-    const { calendars, meetings } = (account && providers[account.credential.providerKey]) ?? {};
+    const { calendars, meetings } = (account && providers[account.providerKey]) ?? {};
     if (account && "eventId" in written) await calendars?.remove(sync.runtime, account, written);
     if (account && "meetingId" in written) await meetings?.remove(sync.runtime, account, written);
     return { [part]: undefined };
@@ -155,7 +160,7 @@ async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
 /** Undefined if the account was disconnected. */
 async function accountOf({ runtime, handle }: Sync, id: string): Promise<ProviderAccount | undefined> {
   const credential = (await credentialRecords.all(runtime, handle)).find(({ credentialId }) => credentialId === id);
-  return credential && opened(runtime, handle, credential);
+  return credential && { handle, ...credential };
 }
 
 /** Calls a provider and stores its new state; records its failure. */
@@ -222,6 +227,6 @@ function linkMail(handle: string, { bookingUid, sequence, version }: BookingReco
 }
 
 function describeFailure({ account, error }: NonNullable<Sync["failure"]>): Record<string, unknown> {
-  const { providerKey, credentialId } = account.credential;
+  const { providerKey, credentialId } = account;
   return { providerKey, credentialId, ...failureDetails(error) };
 }

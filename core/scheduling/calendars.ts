@@ -22,7 +22,6 @@ import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { changeSelection } from "./busy-calendars.ts";
 import { credentialRecords, keepCredential, updateHealth } from "./credentials.ts";
-import { opened } from "./selections.ts";
 
 /** Most characters of a calendar's name. */
 const MAX_NAME_LENGTH = 200;
@@ -93,7 +92,7 @@ export async function selectCalendars(
 async function calendarsOf(runtime: Runtime, handle: string, credential: StoredCredential): Promise<Calendar[]> {
   const { credentialId, providerKey } = credential;
   const calendars = mustHaveCalendars(providerKey);
-  const found = await calendars.list(runtime, opened(runtime, handle, credential)).catch((cause: Error) => {
+  const found = await calendars.list(runtime, { handle, ...credential }).catch((cause: Error) => {
     if (cause instanceof Fail) throw cause;
     const detail = cause instanceof CalendarServerError ? cause.message : "The calendar server is not responding.";
     throw new Fail("service_unavailable", { retryAfter: 5, detail }, cause);

@@ -1,4 +1,4 @@
-import type { SelectedCalendars, StoredCredential } from "../../schemas/integrations.ts";
+import type { SelectedCalendars } from "../../schemas/integrations.ts";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import {
   type ProviderAccount,
@@ -8,7 +8,7 @@ import {
 } from "../engines/calendars/calendars.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { credentialRecords, secretOf } from "./credentials.ts";
+import { credentialRecords } from "./credentials.ts";
 
 /** An owner's selection for an account, with the account and its provider. */
 export interface Selection {
@@ -52,7 +52,7 @@ export async function selectionsOf(runtime: Runtime, handle: string): Promise<Se
     const calendars = providers[credential.providerKey]?.calendars;
     if (json === undefined || calendars === undefined) return [];
     const { busyCalendarIds, destinationCalendarId = null, at = 0 } = JSON.parse(json) as Stored;
-    return [{ at, account: opened(runtime, handle, credential), calendars, busyCalendarIds, destinationCalendarId }];
+    return [{ at, account: { handle, ...credential }, calendars, busyCalendarIds, destinationCalendarId }];
   });
   return found.sort((one, other) => one.at - other.at);
 }
@@ -61,11 +61,6 @@ export async function selectionsOf(runtime: Runtime, handle: string): Promise<Se
 export function destinationAmong(selections: Selection[]): Destination | undefined {
   const newest = selections.findLast(({ destinationCalendarId }) => destinationCalendarId !== null);
   return newest && { ...newest, calendarId: newest.destinationCalendarId as string };
-}
-
-/** An account with its secret. */
-export function opened(runtime: Runtime, handle: string, credential: StoredCredential): ProviderAccount {
-  return { handle, credential, secret: secretOf(runtime, handle, credential) };
 }
 
 /** The account that creates the meetings of a location type, the oldest first; undefined if there is none. */
@@ -77,7 +72,7 @@ export async function meetingMaker(
   if (location === null) return undefined;
   for (const credential of await credentialRecords.all(runtime, handle)) {
     const meetings = providers[credential.providerKey]?.meetings;
-    if (meetings?.kind === location.type) return { account: opened(runtime, handle, credential), meetings };
+    if (meetings?.kind === location.type) return { account: { handle, ...credential }, meetings };
   }
   return undefined;
 }

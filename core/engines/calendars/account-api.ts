@@ -46,13 +46,9 @@ export class AccountApi {
   readonly #holder: TokenHolder;
 
   /** Throws `provider_not_configured` if the installation no longer has the provider's client. */
-  constructor(
-    runtime: Runtime,
-    { handle, credential: { credentialId } }: { handle: string; credential: { credentialId: string } },
-    settings: OAuthSettings | undefined,
-  ) {
+  constructor(runtime: Runtime, account: CredentialRef, settings: OAuthSettings | undefined) {
     if (settings === undefined) throw new Fail("provider_not_configured");
-    this.#holder = { runtime, account: { handle, credentialId }, settings };
+    this.#holder = { runtime, account, settings };
   }
 
   /** The JSON of a successful response; throws for any other. */

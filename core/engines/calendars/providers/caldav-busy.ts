@@ -88,7 +88,7 @@ export async function readCaldavBusy(
   question: BusyQuestion,
 ): Promise<BusyAnswer> {
   const { handle } = account;
-  const { server, login } = openServer(runtime, account);
+  const { server, login } = await openServer(runtime, account);
   const owners = await ownersOf(runtime, handle, login);
   const budget = { bytes: MAX_READING_BYTES, instances: MAX_INSTANCES };
   const reading: Reading = { runtime, handle, server, question, owners, budget, begunAt: Date.now() };

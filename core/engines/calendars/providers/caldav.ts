@@ -14,7 +14,7 @@ import { type CaldavLogin, CalendarServer, eventQuery, isWithin, mustSucceed, op
 const calendars: ProviderCalendars = {
   /** The calendars of a login that can hold events; the first one counts as primary. */
   async list(runtime, account) {
-    const { server, login } = openServer(runtime, account);
+    const { server, login } = await openServer(runtime, account);
     const properties =
       "<d:resourcetype/><d:displayname/><d:current-user-privilege-set/><c:supported-calendar-component-set/>";
     const { found, url } = await server.propfind({ address: login.home, depth: 1, properties });
@@ -32,9 +32,8 @@ const calendars: ProviderCalendars = {
    * program has imported the invitation under another name, that object becomes the event.
    */
   async put(runtime, account, { calendarId, event, earlier }) {
-    const { server, login } = openServer(runtime, account);
+    const { server, login } = await openServer(runtime, account);
     const owners = await ownersOf(runtime, account.handle, login);
-    const { credentialId } = account.credential;
     let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
     const read = async (): Promise<ObjectState | undefined> => {
       const there = await readObject(server, eventId);
@@ -49,11 +48,12 @@ const calendars: ProviderCalendars = {
       read,
       sequenceOf: ({ object }) => writtenSequence(object),
     });
-    return { credentialId, calendarId, eventId, etag, meetingUrl: null };
+    return { eventId, etag, meetingUrl: null };
   },
 
   async remove(runtime, account, { eventId }) {
-    const answer = await openServer(runtime, account).server.send({ address: eventId, method: "DELETE" });
+    const { server } = await openServer(runtime, account);
+    const answer = await server.send({ address: eventId, method: "DELETE" });
     if (!isGone(answer)) mustSucceed(answer);
   },
 };

@@ -70,8 +70,7 @@ const calendars: ProviderCalendars = {
       awaits: (current) => awaitsMeeting(event, current),
       read: async () => (await read()) ?? state,
     });
-    const { credentialId } = account.credential;
-    return { credentialId, calendarId, eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
+    return { eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
   },
 
   async remove(runtime, account, { calendarId, eventId }) {

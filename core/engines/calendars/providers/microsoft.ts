@@ -71,7 +71,7 @@ const calendars: ProviderCalendars = {
   /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
   async put(runtime, account, place) {
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
-    const { calendarId, event, earlier } = place;
+    const { event, earlier } = place;
     const state = await bringTo(event.sequence, earlier && assumedOf(earlier), {
       write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, place)),
       read: () => findEvent(calls, place),
@@ -81,9 +81,8 @@ const calendars: ProviderCalendars = {
       awaits: ({ onlineMeeting }) => event.meeting === "teams" && meetingLink(onlineMeeting?.joinUrl) === null,
       read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
     });
-    const { credentialId } = account.credential;
     const { id: eventId, "@odata.etag": etag = null, onlineMeeting } = made;
-    return { credentialId, calendarId, eventId, etag, meetingUrl: meetingLink(onlineMeeting?.joinUrl) };
+    return { eventId, etag, meetingUrl: meetingLink(onlineMeeting?.joinUrl) };
   },
 
   async remove(runtime, account, { eventId }) {

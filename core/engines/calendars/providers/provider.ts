@@ -1,4 +1,4 @@
-import type { StoredCredential } from "../../../../schemas/integrations.ts";
+import type { Credential } from "../../../../schemas/integrations.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import type { BusyInterval } from "../recurrence.ts";
@@ -38,12 +38,8 @@ export interface ProviderGrant {
   answer: Readonly<Record<string, unknown>>;
 }
 
-/** A connected account with its unsealed `secret` from `connect`. */
-export interface ProviderAccount {
-  handle: string;
-  credential: StoredCredential;
-  secret: string | null;
-}
+/** A connected account of a handle; the runtime's `credentials` have the secret that `connect` returned. */
+export type ProviderAccount = Credential & { handle: string };
 
 /** A calendar of an account; `writable` if this service may create events in it. */
 export interface ProviderCalendar {
@@ -113,8 +109,6 @@ export interface CalendarEvent {
 
 /** An event that was written to a calendar. */
 export interface WrittenEvent {
-  credentialId: string;
-  calendarId: string;
   /** The provider's id. */
   eventId: string;
   /** Its state after the write, for the next update; null if the provider returned none. */
@@ -132,7 +126,6 @@ export interface EventWrite {
 
 /** A meeting that was created without a calendar. */
 export interface WrittenMeeting {
-  credentialId: string;
   meetingId: string;
   url: string;
 }
@@ -153,7 +146,7 @@ export interface ProviderCalendars {
    */
   put(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent>;
   /** Deletes the event; a missing one is no failure. */
-  remove(runtime: Runtime, account: ProviderAccount, written: WrittenEvent): Promise<void>;
+  remove(runtime: Runtime, account: ProviderAccount, written: { calendarId: string; eventId: string }): Promise<void>;
 }
 
 /** Meetings of a provider without calendars, with the guarantees of `ProviderCalendars`. */

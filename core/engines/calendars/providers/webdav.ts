@@ -137,11 +137,11 @@ export class CalendarServer {
 }
 
 /** The server of a connected account, and its stored credentials. */
-export function openServer(
-  { outbound }: Runtime,
-  { secret }: ProviderAccount,
-): { server: CalendarServer; login: CaldavLogin } {
-  const login = JSON.parse(secret ?? "{}") as CaldavLogin;
+export async function openServer(
+  { outbound, credentials }: Runtime,
+  account: ProviderAccount,
+): Promise<{ server: CalendarServer; login: CaldavLogin }> {
+  const login = JSON.parse((await credentials.secret(account)) ?? "{}") as CaldavLogin;
   return { server: new CalendarServer(outbound, login), login };
 }
 

@@ -35,7 +35,7 @@ export const zoom: Provider = {
         current ?? (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
       const url = meetingLink(join_url);
       if (url === null) throw new Error("Zoom named no link.");
-      return { credentialId: account.credential.credentialId, meetingId: String(id), url };
+      return { meetingId: String(id), url };
     },
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
