@@ -221,13 +221,13 @@ async function pullAccount(
   runtime: Runtime,
   { selection, zone }: { selection: Selection; zone: string },
 ): Promise<void> {
-  const { handle, credentialId, status } = selection.account;
+  const { account } = selection;
   const left = [...selection.busyCalendarIds];
   let isHealthy = true;
   const fail = async (failure: Error): Promise<void> => {
     // Failures of Redis and of a stopping process don't count against the provider.
     if (isRedisAway(failure) || runtime.shutdownController.signal.aborted) throw failure;
-    if (isHealthy) await updateHealth(runtime, handle, { credentialId, failure });
+    if (isHealthy) await updateHealth(runtime, account, failure);
     isHealthy = false;
     if (isSilent(failure)) left.length = 0;
   };
@@ -236,7 +236,7 @@ async function pullAccount(
       await readCalendar(runtime, selection, { calendarId, zone }).catch(fail);
   };
   await Promise.all(Array.from({ length: MAX_CONCURRENT_READS }, readNext));
-  if (isHealthy && status !== "OK") await updateHealth(runtime, handle, { credentialId, failure: undefined });
+  if (isHealthy && account.status !== "OK") await updateHealth(runtime, account, undefined);
 }
 
 function isSilent(failure: Error): boolean {

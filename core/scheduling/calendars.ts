@@ -56,8 +56,7 @@ export async function listCalendars(
     calendarsOf(runtime, handle, credential).catch(async (error: Error): Promise<Calendar[]> => {
       if (!(error instanceof Fail)) throw error;
       failures.push(error);
-      const { credentialId } = credential;
-      if (error.permanent) await updateHealth(runtime, handle, { credentialId, failure: error });
+      if (error.permanent) await updateHealth(runtime, { handle, ...credential }, error);
       return [];
     }),
   );

@@ -2,7 +2,7 @@ import type { Credential, ProviderKey, StoredCredential } from "../../schemas/in
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import { Fail } from "../platform/errors.ts";
-import type { CredentialStore, Runtime } from "../platform/runtime.ts";
+import type { CredentialRef, CredentialStore, Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { Records } from "../store/records.ts";
@@ -76,8 +76,8 @@ async function tryKeep(
 /** Marks an account as degraded by a failure, or as healthy without one. A change to degraded is stored with its event. */
 export async function updateHealth(
   runtime: Runtime,
-  handle: string,
-  { credentialId, failure }: { credentialId: string; failure: Error | undefined },
+  { handle, credentialId }: CredentialRef,
+  failure: Error | undefined,
 ): Promise<void> {
   const details = failure && failureDetails(failure);
   const status = details ? "DEGRADED" : "OK";
@@ -113,7 +113,7 @@ export function failureDetails(failure: Error): { reason: string; detail: string
  */
 async function changeSecret(
   runtime: Runtime,
-  { handle, credentialId }: { handle: string; credentialId: string },
+  { handle, credentialId }: CredentialRef,
   change: (secret: string | null) => string | null,
 ): Promise<string | null> {
   const changed = await credentialRecords.change(runtime, handle, {
@@ -133,7 +133,7 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
     secret: async ({ handle, credentialId }) =>
       secretOf(runtime(), handle, await credentialRecords.read(runtime(), handle, credentialId)),
     changeSecret: (account, change) => changeSecret(runtime(), account, change),
-    updateHealth: ({ handle, credentialId }, failure) => updateHealth(runtime(), handle, { credentialId, failure }),
+    updateHealth: (account, failure) => updateHealth(runtime(), account, failure),
     ownerAddresses: (handle) => ownerAddresses(runtime().redis, handle),
   };
 }
