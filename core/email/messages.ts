@@ -1,9 +1,10 @@
 import type { Redis } from "ioredis";
 import type { Message, MessageEvent, MessageStatus } from "../../schemas/email.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { listIds } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { cancelDelivery, timelineOf } from "./events.ts";
@@ -15,11 +16,10 @@ export interface StoredMessage extends Omit<Message, "status" | "recipientCount"
   recipients: string[];
 }
 
+type MessageName = Input<"handle" | "messageId">;
+
 /** The handle's messages, newest first. */
-export async function listMessages(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ messages: Message[]; nextCursor: string | null }> {
+export async function listMessages(runtime: Runtime, input: ListInput): Promise<Listed<"messages", Message>> {
   const { ids, nextCursor } = await listIds(runtime, keys.messages(input.handle), input);
   return { messages: await findMessages(runtime.redis, input.handle, ids), nextCursor };
 }
@@ -27,7 +27,7 @@ export async function listMessages(
 /** One message and its events; `message_not_found`. */
 export async function readMessage(
   { redis }: Runtime,
-  input: Input<"handle" | "messageId">,
+  input: MessageName,
 ): Promise<{ message: Message; timeline: MessageEvent[] }> {
   const { handle, messageId } = input;
   const [message, timeline] = await Promise.all([
@@ -39,10 +39,7 @@ export async function readMessage(
 }
 
 /** Cancels the unsent deliveries; `message_not_cancellable` if there is none. */
-export async function cancelMessage(
-  runtime: Runtime,
-  input: Input<"handle" | "messageId">,
-): Promise<{ message: Message }> {
+export async function cancelMessage(runtime: Runtime, input: MessageName): Promise<{ message: Message }> {
   const { message } = await readMessage(runtime, input);
   if ((await cancelDeliveries(runtime, message)) === 0) throw new Fail("message_not_cancellable");
   return { message: (await readMessage(runtime, input)).message };

@@ -1,13 +1,16 @@
 import type { IdentityStatus, Purpose, Sender, StoredSender, senderChange } from "../../schemas/email.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
 import { sameDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
 import { identityOf, identityStatus } from "./identity.ts";
+
+type SenderChange = Input<"handle" | "senderId", typeof senderChange>;
 
 /** The stored senders of handles. */
 export const senderRecords = new Records<StoredSender>("sender_profile_not_found", [
@@ -20,10 +23,7 @@ export const senderRecords = new Records<StoredSender>("sender_profile_not_found
  * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After
  * an error nothing is stored.
  */
-export async function putSender(
-  runtime: Runtime,
-  input: Input<"handle" | "senderId", typeof senderChange>,
-): Promise<{ sender: Sender }> {
+export async function putSender(runtime: Runtime, input: SenderChange): Promise<{ sender: Sender }> {
   const { handle, senderId } = input;
   const account = await accountOf(runtime, handle);
   const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
@@ -36,10 +36,7 @@ export async function putSender(
 }
 
 /** The handle's senders, newest first. */
-export async function listSenders(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ senders: Sender[]; nextCursor: string | null }> {
+export async function listSenders(runtime: Runtime, input: ListInput): Promise<Listed<"senders", Sender>> {
   const { records, nextCursor } = await senderRecords.list(runtime, input);
   const at = { handle: input.handle, account: await accountOf(runtime, input.handle) };
   return { senders: await Promise.all(records.map((stored) => toSender(runtime, at, stored))), nextCursor };
@@ -104,7 +101,7 @@ async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Pro
 }
 
 /** A new sender; fields without a default must be in the request. */
-function blank(input: Input<"handle" | "senderId", typeof senderChange>): StoredSender {
+function blank(input: SenderChange): StoredSender {
   const { senderId, domain, localPart, purposes } = input;
   if (localPart === undefined)
     throw new Fail("sender_local_part_not_allowed", { errors: [{ path: "/localPart", message: "is required" }] });
@@ -114,11 +111,7 @@ function blank(input: Input<"handle" | "senderId", typeof senderChange>): Stored
   return { senderId, domain, localPart, purposes, ...more };
 }
 
-function changed(
-  runtime: Runtime,
-  input: Input<"handle" | "senderId", typeof senderChange>,
-  current: StoredSender,
-): StoredSender {
+function changed(runtime: Runtime, input: SenderChange, current: StoredSender): StoredSender {
   const { domain = current.domain, localPart = current.localPart, displayName = current.displayName } = input;
   const { replyTo = current.replyTo, purposes = current.purposes, enabled = current.enabled } = input;
   const updatedAt = new Date(runtime.now()).toISOString();

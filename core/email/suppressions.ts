@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
 import type { newSuppression, Suppression, SuppressionSource } from "../../schemas/email.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { listIds } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
@@ -46,8 +47,8 @@ export async function addSuppression(
 /** The handle's suppressions, newest first. */
 export async function listSuppressions(
   runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ suppressions: Suppression[]; nextCursor: string | null }> {
+  input: ListInput,
+): Promise<Listed<"suppressions", Suppression>> {
   const { ids, nextCursor } = await listIds(runtime, keys.suppressions(input.handle), input);
   const found = ids.length === 0 ? [] : await runtime.redis.hmget(keys.suppressed(input.handle), ...ids);
   return { suppressions: found.flatMap((json) => (json ? [JSON.parse(json) as Suppression] : [])), nextCursor };

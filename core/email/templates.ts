@@ -10,12 +10,13 @@ import type {
   templatePreview,
 } from "../../schemas/email.ts";
 import { wordsOf } from "../../schemas/languages.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { type Companion, conflict, Records } from "../store/records.ts";
 import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-places.ts";
@@ -109,10 +110,7 @@ export async function readTemplateVersion(
 }
 
 /** The handle's templates, newest first. */
-export async function listTemplates(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ templates: Template[]; nextCursor: string | null }> {
+export async function listTemplates(runtime: Runtime, input: ListInput): Promise<Listed<"templates", Template>> {
   const { records, nextCursor } = await templateRecords.list(runtime, input);
   return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
 }

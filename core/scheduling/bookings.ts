@@ -8,14 +8,14 @@ import type {
   StoredBooking,
   schedulingVisit,
 } from "../../schemas/scheduling.ts";
-import type { Input } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
+import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { openJobs } from "./booking-jobs.ts";
@@ -35,11 +35,12 @@ import {
 } from "./ledger.ts";
 import { readPublicEventType } from "./offers.ts";
 
+type BookingPath = Input<"handle" | "bookingUid">;
+type BookingListing = Input<"handle", typeof bookingListing>;
+type PublicBookingPath = Input<"handle" | "eventSlug" | "bookingUid">;
+
 /** A booking for the visitor with its uid; `booking_not_found`, also under another event type's slug. */
-export async function readPublicBooking(
-  runtime: Runtime,
-  input: Input<"handle" | "eventSlug" | "bookingUid">,
-): Promise<{ booking: Booking }> {
+export async function readPublicBooking(runtime: Runtime, input: PublicBookingPath): Promise<{ booking: Booking }> {
   return { booking: toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now()) };
 }
 
@@ -85,11 +86,8 @@ export async function visitEvent(
 }
 
 /** A booking as a calendar file, for callers with access. */
-export async function readCalendarFile(
-  runtime: Runtime,
-  input: Input<"handle" | "eventSlug" | "bookingUid">,
-): Promise<CalendarFile> {
-  const booking = toBooking(input.handle, await findPublicBooking(runtime, input), runtime.now());
+export async function readCalendarFile(runtime: Runtime, input: PublicBookingPath): Promise<CalendarFile> {
+  const { booking } = await readPublicBooking(runtime, input);
   return visitorFile(runtime, input.handle, booking);
 }
 
@@ -98,7 +96,7 @@ export async function readCalendarFile(
  */
 export async function cancelPublicBooking(
   runtime: Runtime,
-  input: Input<"handle" | "eventSlug" | "bookingUid", typeof cancellation>,
+  input: PublicBookingPath & Infer<typeof cancellation>,
   visitor: Caller,
 ): Promise<BookingAnswer> {
   await findPublicBooking(runtime, input);
@@ -108,7 +106,7 @@ export async function cancelPublicBooking(
 /** The owner cancels, and a payment is refunded; idempotent. `booking_not_found`, `booking_not_cancellable`. */
 export async function cancelBooking(
   runtime: Runtime,
-  input: Input<"handle" | "bookingUid", typeof cancellation>,
+  input: BookingPath & Infer<typeof cancellation>,
 ): Promise<{ booking: Booking }> {
   return { booking: await cancel(runtime, input) };
 }
@@ -119,10 +117,7 @@ interface Seen {
 }
 
 /** The owner accepts a request; `booking_not_pending` unless it awaits this. */
-export async function confirmBooking(
-  runtime: Runtime,
-  input: Input<"handle" | "bookingUid"> & Seen,
-): Promise<{ booking: Booking }> {
+export async function confirmBooking(runtime: Runtime, input: BookingPath & Seen): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (kept) => {
     mustBePending(kept, input, runtime.now());
     const at = timestamp(runtime);
@@ -134,7 +129,7 @@ export async function confirmBooking(
 /** The owner declines a request: its slot is free again and a payment goes back; `booking_not_pending`. */
 export async function declineBooking(
   runtime: Runtime,
-  input: Input<"handle" | "bookingUid", typeof declining> & Seen,
+  input: BookingPath & Infer<typeof declining> & Seen,
 ): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (kept) => {
     mustBePending(kept, input, runtime.now());
@@ -149,20 +144,14 @@ export async function declineBooking(
 }
 
 /** A booking as its owner sees it; `booking_not_found`. */
-export async function readBooking(
-  runtime: Runtime,
-  input: Input<"handle" | "bookingUid">,
-): Promise<{ booking: Booking }> {
+export async function readBooking(runtime: Runtime, input: BookingPath): Promise<{ booking: Booking }> {
   const { handle, bookingUid } = input;
   const kept = await requireRecord<StoredBooking>(runtime.redis, keys.booking(handle, bookingUid), "booking_not_found");
   return { booking: toBooking(handle, kept, runtime.now()) };
 }
 
 /** The handle's bookings by start, latest first or, with `order=asc`, earliest first. */
-export async function listBookings(
-  runtime: Runtime,
-  input: Input<"handle", typeof bookingListing>,
-): Promise<{ bookings: Booking[]; nextCursor: string | null }> {
+export async function listBookings(runtime: Runtime, input: BookingListing): Promise<Listed<"bookings", Booking>> {
   const { handle, status } = input;
   const { uids, nextCursor } = await uidsOf(runtime, input);
   const records = await readRecords<StoredBooking>(runtime.redis, uids, (uid) => keys.booking(handle, uid));
@@ -195,10 +184,8 @@ export async function resumeBookings(
 }
 
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
-async function findPublicBooking(
-  runtime: Runtime,
-  { handle, eventSlug, bookingUid }: Input<"handle" | "eventSlug" | "bookingUid">,
-): Promise<BookingRecord> {
+async function findPublicBooking(runtime: Runtime, input: PublicBookingPath): Promise<BookingRecord> {
+  const { handle, eventSlug, bookingUid } = input;
   const [moment, kept] = await Promise.all([
     readCatalogSnapshot(runtime, handle),
     findBooking(runtime.redis, handle, bookingUid),
@@ -210,7 +197,7 @@ async function findPublicBooking(
 
 function cancel(
   runtime: Runtime,
-  input: Input<"handle" | "bookingUid", typeof cancellation> & { visitor?: Visitor },
+  input: BookingPath & Infer<typeof cancellation> & { visitor?: Visitor },
 ): Promise<Booking> {
   const { visitor } = input;
   return changeBooking(runtime, input, (kept) => {
@@ -239,10 +226,7 @@ function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, 
 }
 
 /** One page of uids by start and uid; the cursor is the position of the last one. */
-async function uidsOf(
-  { env, redis }: Runtime,
-  input: Input<"handle", typeof bookingListing>,
-): Promise<{ uids: string[]; nextCursor: string | null }> {
+async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<Listed<"uids", string>> {
   const everything = keys.bookings(input.handle, ALL_STATUSES);
   const { limit, after } = pageOf(env, input, everything);
   const isUpwards = input.order === "asc";

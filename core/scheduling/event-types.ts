@@ -7,15 +7,18 @@ import {
   type StoredEventType,
   usualRefundMinutes,
 } from "../../schemas/scheduling.ts";
-import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { type BookableEvent, bookableEventOf, eventTypeRecords, readCatalogSnapshot } from "./catalog.ts";
 
 /** An event type as its owner sees it, with its effective zone. */
 type EventType = Infer<typeof eventType>;
 
+type EventTypeName = Input<"handle" | "eventTypeId">;
+type EventTypeChange = Input<"handle" | "eventTypeId", typeof eventTypeChange>;
 type Stored = StoredEventType & { version: number };
 
 /** Most event types of a handle: its catalog is read as a whole. */
@@ -39,10 +42,7 @@ export async function createEventType(
 }
 
 /** Changes the given fields of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
-export async function updateEventType(
-  runtime: Runtime,
-  input: Input<"handle" | "eventTypeId", typeof eventTypeChange>,
-): Promise<{ eventType: EventType }> {
+export async function updateEventType(runtime: Runtime, input: EventTypeChange): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
   const value = await eventTypeRecords.change(runtime, handle, {
     id: eventTypeId,
@@ -57,28 +57,20 @@ export async function updateEventType(
 }
 
 /** The handle's event types, newest first. */
-export async function listEventTypes(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ eventTypes: EventType[]; nextCursor: string | null }> {
+export async function listEventTypes(runtime: Runtime, input: ListInput): Promise<Listed<"eventTypes", EventType>> {
   const { handle } = input;
   const { records, nextCursor } = await eventTypeRecords.list(runtime, input);
   return { eventTypes: await Promise.all(records.map((stored) => toEventType(runtime, handle, stored))), nextCursor };
 }
 
 /** One event type, including hidden ones; `event_type_not_found`. */
-export async function readEventType(
-  runtime: Runtime,
-  { handle, eventTypeId }: Input<"handle" | "eventTypeId">,
-): Promise<{ eventType: EventType }> {
+export async function readEventType(runtime: Runtime, input: EventTypeName): Promise<{ eventType: EventType }> {
+  const { handle, eventTypeId } = input;
   return { eventType: await toEventType(runtime, handle, await eventTypeRecords.read(runtime, handle, eventTypeId)) };
 }
 
 /** Removes an event type; its bookings stay. `event_type_not_found`. */
-export async function deleteEventType(
-  runtime: Runtime,
-  { handle, eventTypeId }: Input<"handle" | "eventTypeId">,
-): Promise<void> {
+export async function deleteEventType(runtime: Runtime, { handle, eventTypeId }: EventTypeName): Promise<void> {
   if (!(await eventTypeRecords.remove(runtime, handle, eventTypeId))) throw new Fail("event_type_not_found");
 }
 
@@ -136,11 +128,7 @@ async function checkEventType(
   if (scheduleId && !(await redis.exists(keys.schedule(handle, scheduleId)))) throw new Fail("schedule_not_found");
 }
 
-function changedBy(
-  current: Stored,
-  changes: Omit<Input<"handle" | "eventTypeId", typeof eventTypeChange>, "handle" | "eventTypeId">,
-  now: number,
-): Stored {
+function changedBy(current: Stored, changes: Omit<EventTypeChange, keyof EventTypeName>, now: number): Stored {
   const { buffers, payment, ...fields } = changes;
   return {
     ...current,

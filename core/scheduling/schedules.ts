@@ -1,16 +1,18 @@
 import type { newSchedule, Override, StoredSchedule } from "../../schemas/scheduling.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { scheduleRecords } from "./catalog.ts";
 
 /** A schedule as its owner sees it. */
 type Schedule = StoredSchedule & { handle: string; version: number };
 
 type ScheduleInput = Input<"handle", typeof newSchedule>;
+type ScheduleName = Input<"handle" | "scheduleId">;
 
 /** Most schedules of a handle: its catalog is read as a whole. */
 const MAX_SCHEDULES = 100;
@@ -36,28 +38,20 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
 }
 
 /** The handle's schedules, newest first. */
-export async function listSchedules(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ schedules: Schedule[]; nextCursor: string | null }> {
+export async function listSchedules(runtime: Runtime, input: ListInput): Promise<Listed<"schedules", Schedule>> {
   const { handle } = input;
   const { records, nextCursor } = await scheduleRecords.list(runtime, input);
   return { schedules: records.map((stored) => ({ ...stored, handle })), nextCursor };
 }
 
 /** One schedule; `schedule_not_found`. */
-export async function readSchedule(
-  runtime: Runtime,
-  { handle, scheduleId }: Input<"handle" | "scheduleId">,
-): Promise<{ schedule: Schedule }> {
+export async function readSchedule(runtime: Runtime, input: ScheduleName): Promise<{ schedule: Schedule }> {
+  const { handle, scheduleId } = input;
   return { schedule: { ...(await scheduleRecords.read(runtime, handle, scheduleId)), handle } };
 }
 
 /** Removes a schedule; event types that name it then use the handle's oldest one. */
-export async function deleteSchedule(
-  runtime: Runtime,
-  { handle, scheduleId }: Input<"handle" | "scheduleId">,
-): Promise<void> {
+export async function deleteSchedule(runtime: Runtime, { handle, scheduleId }: ScheduleName): Promise<void> {
   if (!(await scheduleRecords.remove(runtime, handle, scheduleId))) throw new Fail("schedule_not_found");
 }
 

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { Input, listQuery } from "../../schemas/schema.ts";
 import { invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
@@ -9,6 +10,12 @@ const MAX_ITEMS = 100;
 const macLetters = 43;
 
 type Env = Runtime["env"];
+
+/** The input of a list of a handle. */
+export type ListInput = Input<"handle", typeof listQuery>;
+
+/** One page of a list, under the plural of its resource, and the cursor of the next page. */
+export type Listed<N extends string, T> = Record<N, T[]> & { nextCursor: string | null };
 
 /** `limit` and `cursor` of a list request as a range of positions; `list` names the list, usually by its key. */
 export function pageOf(
