@@ -184,7 +184,9 @@ function destination({ BASE_URL, APP_URL, LOGIN_URL }: Env, returnTo: string, to
 export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { signInId: string }): Promise<void> {
   const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
   if (!user || !email) return;
-  const mail = mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, signInCode(env.SECRET_KEY, signInId));
+  // Derived from the id under the service's key, so that neither Redis nor a job contains it.
+  const code = sixDigits(env.SECRET_KEY, codePurpose, signInId);
+  const mail = mailOf(spokenLanguage(language), new URL(env.LOGIN_URL).host, code);
   await sendServiceMail(env, email, { key: `sign-in ${signInId}`, ...mail });
 }
 
@@ -193,9 +195,4 @@ function mailOf(language: string, site: string, code: string): ReturnType<typeof
   const words = wordsOf(language).mails.signInCode;
   const [subject, title] = [fillPlaceholders(words.subject, { site }), fillPlaceholders(words.title, { site })];
   return layOut({ language, sender: site, subject, title, code, paragraphs: [words.text] });
-}
-
-/** Six digits derived from the id under the service's key, so that neither Redis nor a job contains the code. */
-export function signInCode(root: string, signInId: string): string {
-  return sixDigits(root, codePurpose, signInId);
 }

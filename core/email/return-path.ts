@@ -38,12 +38,7 @@ export function deliveryOfAddress(env: Keys, address: string): ReturnedDelivery 
 
 /** The address of a delivery's unsubscribe page. */
 export function unsubscribeUrl(env: Keys & Pick<Env, "BASE_URL">, at: NamedDelivery): string {
-  return `${env.BASE_URL}${UNSUBSCRIBE_PATH}/${unsubscribeToken(env, at)}`;
-}
-
-/** The token of a delivery's unsubscribe page. */
-export function unsubscribeToken(env: Keys, at: NamedDelivery): string {
-  return signedName(env, "unsubscribe", at);
+  return `${env.BASE_URL}${UNSUBSCRIBE_PATH}/${signedName(env, "unsubscribe", at)}`;
 }
 
 /** The Message-ID of a delivery, without angle brackets. It is signed, so that a recipient can't derive another recipient's. */
