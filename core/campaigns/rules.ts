@@ -167,8 +167,7 @@ function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
 }
 
 function merged(current: StoredRule, changes: Partial<RuleChange>, at: number): StoredRule {
-  const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-  const next: StoredRule = { ...current, ...Object.fromEntries(given) };
+  const next: StoredRule = { ...current, ...(changes as Partial<StoredRule>) };
   const delayMinutes = delayOf(next.trigger, next.delayMinutes);
   return { ...next, delayMinutes, updatedAt: new Date(at).toISOString() };
 }

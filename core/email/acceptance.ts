@@ -249,10 +249,7 @@ async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage
   return { message: viewOf(ready.message, status, statuses) };
 }
 
-function keysOf(
-  { now }: Runtime,
-  { handle, key, idempotency }: MailRequest,
-): Parameters<typeof scripts.acceptMessage>[1] {
+function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest) {
   const day = new Date(now()).toISOString().slice(0, 10);
   return {
     ...mailKeys(handle),
@@ -270,7 +267,7 @@ function inputOf(
   { env }: Runtime,
   { origin, key, idempotency, caps = [], leads = [] }: MailRequest,
   { message, content, denied }: ReadyMessage,
-): Parameters<typeof scripts.acceptMessage>[2] {
+) {
   const { messageId, purpose, recipients, createdAt } = message;
   const queued = recipients.map(() => "QUEUED" as const);
   const answer = { message: viewOf(message, "QUEUED", queued) };

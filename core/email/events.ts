@@ -20,9 +20,7 @@ import { eventJob } from "../webhooks/face.ts";
 import { suppressionKeys, suppressionOf } from "./suppressions.ts";
 
 /** The keys of every email script; the first four are prefixes. */
-export function mailKeys(
-  handle: string,
-): Record<"messages" | "timelines" | "events" | "queues" | "stamp" | "leases", string> {
+export function mailKeys(handle: string) {
   return {
     messages: keys.message(handle, ""),
     timelines: keys.messageEvents(handle, ""),

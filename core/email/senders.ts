@@ -112,11 +112,11 @@ function blank(input: SenderChange): StoredSender {
 }
 
 function changed(runtime: Runtime, input: SenderChange, current: StoredSender): StoredSender {
-  const { domain = current.domain, localPart = current.localPart, displayName = current.displayName } = input;
-  const { replyTo = current.replyTo, purposes = current.purposes, enabled = current.enabled } = input;
+  const { handle: _handle, ...changes } = input;
+  const { domain, displayName, createdAt, ...next } = { ...current, ...(changes as Partial<StoredSender>) };
   const updatedAt = new Date(runtime.now()).toISOString();
-  const fields = { domain: sameDomain(domain), localPart, displayName: displayName.trim(), replyTo, purposes, enabled };
-  return { senderId: current.senderId, ...fields, createdAt: current.createdAt || updatedAt, updatedAt };
+  const own = { domain: sameDomain(domain), displayName: displayName.trim() };
+  return { ...next, ...own, createdAt: createdAt || updatedAt, updatedAt };
 }
 
 async function checked({ redis }: Runtime, account: string, sender: StoredSender): Promise<StoredSender> {

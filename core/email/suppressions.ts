@@ -24,7 +24,7 @@ export function suppressionOf(
 export const ERASED_ADDRESS = "erased@erased.invalid";
 
 /** The keys of a handle's suppressions. */
-export function suppressionKeys(handle: string): { suppressed: string; suppressions: string } {
+export function suppressionKeys(handle: string) {
   return { suppressed: keys.suppressed(handle), suppressions: keys.suppressions(handle) };
 }
 
