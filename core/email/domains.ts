@@ -4,8 +4,7 @@ import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { sameDomain } from "../platform/address.ts";
-import { delayUntil, instantIn } from "../platform/clock.ts";
-import { sha256 } from "../platform/digest.ts";
+import { delayUntil, instantIn, nextTurn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
@@ -115,10 +114,9 @@ export async function scheduleNextCheck(
   claim: JobData<"email.check">,
   { due } = { due: 0 },
 ): Promise<void> {
-  const ms = await interval(runtime, claim);
-  const offset = sha256(nameOf(claim)).readUInt32BE() % ms;
+  const intervalMs = await interval(runtime, claim);
   const after = instantIn(runtime, Math.max(0, due - Date.now()));
-  await enqueueCheck(runtime, claim, (Math.floor((after - offset) / ms) + 1) * ms + offset);
+  await enqueueCheck(runtime, claim, nextTurn(nameOf(claim), { intervalMs, after }));
 }
 
 /** Schedules the checks that an earlier version left in a set; in a rolling deploy its processes may still add some. */

@@ -9,6 +9,7 @@ import {
   ownUid,
   type ProviderAccount,
 } from "../engines/calendars/calendars.ts";
+import { nextTurn } from "../platform/clock.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
 import { day } from "../platform/zones.ts";
@@ -74,7 +75,7 @@ export async function readSelected({ busySource }: Runtime, handle: string): Pro
 async function pullNow(runtime: Runtime, handle: string, due = 0): Promise<void> {
   await scheduleNextPull(runtime, { handle }, { due });
   await pull(runtime, handle);
-  await resyncAll(runtime, handle, turnAt(handle, Date.now()));
+  await resyncAll(runtime, handle, nextTurn(handle, { intervalMs: PULL_INTERVAL_MS, after: Date.now() }));
 }
 
 /**
@@ -119,17 +120,8 @@ export function openBusySource(runtime: () => Runtime): BusySource {
   };
 }
 
-/** The number of a handle's interval. Handles begin theirs at different instants, so that they don't all pull at once. */
-function turnAt(handle: string, ms: number): number {
-  return Math.floor((ms - offsetOf(handle)) / PULL_INTERVAL_MS);
-}
-
-function offsetOf(handle: string): number {
-  return sha256(handle).readUInt32BE() % PULL_INTERVAL_MS;
-}
-
 function nextPull(handle: string, after: number): Job {
-  const due = (turnAt(handle, after) + 1) * PULL_INTERVAL_MS + offsetOf(handle);
+  const due = nextTurn(handle, { intervalMs: PULL_INTERVAL_MS, after });
   return job("scheduling.pull", `pull-${handle}-${due}`, { handle }, { delay: Math.max(1, due - Date.now()) });
 }
 

@@ -80,7 +80,7 @@ export async function resynchronizeBooking(
   return found;
 }
 
-/** Retries failed writes, once per `turn`. */
+/** Retries failed writes, once before the next `turn`. */
 export async function resyncAll(runtime: Runtime, handle: string, turn: number): Promise<void> {
   const left = await runtime.redis.srandmember(keys.unsynced(handle), MAX_RETRIED_BOOKINGS);
   await runtime.queues.later(
