@@ -1,5 +1,4 @@
 import type { Buffer } from "node:buffer";
-import { setTimeout } from "node:timers/promises";
 import type { MessageStatus } from "../../schemas/email.ts";
 import {
   classifySmtpFailure,
@@ -15,6 +14,7 @@ import { realTimeIn } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
+import { retryWhileAway } from "../store/retry.ts";
 import { type DeliveryName, type Move, moveDelivery, returned } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import type { StoredMessage } from "./messages.ts";
@@ -176,10 +176,6 @@ function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFail
   return { to: "DEFERRED", reason, smtpCode, due, givesBack, serverFailed: kind === "provider" };
 }
 
-/** Real ms between two attempts to record an outcome without Redis, and their number. */
-const RECORD_RETRY_MS = 500;
-const MAX_ATTEMPTS = 60;
-
 /**
  * Records an outcome. An accepted mail is recorded even if another worker has the lease now, since it is a fact. Every other outcome needs
  * the lease.
@@ -192,14 +188,6 @@ async function recordOutcome(
   const allowed: Pick<Move, "from" | "token"> =
     to === "SENT" ? { from: ["SENDING", "QUEUED", "DEFERRED"] } : { from: ["SENDING"], token: taken.token };
   const move: Move = { ...more, ...allowed, to, type: to, due };
-  for (let tries = 1; ; tries++) {
-    try {
-      await moveDelivery(runtime, taken, move);
-      break;
-    } catch (error) {
-      if (!isRedisAway(error) || tries === MAX_ATTEMPTS) throw error;
-      await setTimeout(RECORD_RETRY_MS);
-    }
-  }
+  await retryWhileAway(() => moveDelivery(runtime, taken, move));
   if (due !== undefined) await scheduleHandle(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
 }

@@ -9,6 +9,22 @@ const TIMEOUT_MS = 5_000;
 /** Longest random pause in ms after the first lost attempt; it doubles with each further one, up to the last figure. */
 const pause = { first: 4, longest: 250 };
 
+/** Attempts of work that Redis is away for, and ms between two of them. */
+const MAX_ATTEMPTS = 60;
+const AWAY_PAUSE_MS = 500;
+
+/** Work whose outcome must not be lost: while Redis is away it is tried again, for half a minute or longer. */
+export async function retryWhileAway<R>(work: () => Promise<R>): Promise<R> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isRedisAway(error) || tries === MAX_ATTEMPTS) throw error;
+      await sleep(AWAY_PAUSE_MS);
+    }
+  }
+}
+
 /** Returns undefined after a conflict. `alone` while no other caller of this process is known to contend. */
 type Attempt<R> = (alone: boolean) => Promise<R | undefined>;
 

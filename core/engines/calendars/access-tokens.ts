@@ -5,7 +5,7 @@ import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { perConnection } from "../../store/connections.ts";
 import { keys } from "../../store/keys.ts";
 import { tryLock } from "../../store/lock.ts";
-import { isRedisAway } from "../../store/redis.ts";
+import { retryWhileAway } from "../../store/retry.ts";
 import { refreshGrant } from "./oauth.ts";
 import type { OAuthSettings, ProviderGrant, Tokens } from "./providers/provider.ts";
 
@@ -16,8 +16,6 @@ export interface TokenHolder {
   settings: OAuthSettings;
 }
 
-/** Ms for which a refreshed token is written again and again if Redis is away. */
-const PERSIST_TIMEOUT_MS = 30_000;
 /** Ms that a caller waits for a refresh, its own or another's (docs/reference.md, "Connected accounts"). */
 const REFRESH_WAIT_MS = 4_500;
 
@@ -127,16 +125,8 @@ async function fetchToken(holder: TokenHolder, tokens: Tokens): Promise<string |
 
 /** Replaces the tokens that a refresh started from. Newer tokens of another process stay. */
 async function persist({ runtime, account }: TokenHolder, used: string | null, next: Tokens): Promise<Tokens> {
-  const until = Date.now() + PERSIST_TIMEOUT_MS;
   const change = (secret: string | null): string | null =>
     tokensIn(secret).refreshToken === used ? JSON.stringify(next) : null;
-  for (;;) {
-    try {
-      return tokensIn(await runtime.credentials.changeSecret(account, change));
-    } catch (error) {
-      // Giving up would lose a refresh token that is valid once.
-      if (!isRedisAway(error) || Date.now() > until) throw error;
-      await sleep(200);
-    }
-  }
+  // A refresh token that is valid once must not be lost.
+  return tokensIn(await retryWhileAway(() => runtime.credentials.changeSecret(account, change)));
 }
