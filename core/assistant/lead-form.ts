@@ -67,11 +67,7 @@ export type LeadForm = StoredForm & { pageUrl: string };
 type FormPlace = Input<"handle" | "pageSlug" | "sectionId">;
 
 /** Stores the form of a lead section for 24 h, so that its frame has an address. */
-export async function storeLeadForm(
-  { redis }: Pick<Runtime, "redis">,
-  place: FormPlace,
-  form: StoredForm,
-): Promise<void> {
+export async function storeLeadForm({ redis }: Runtime, place: FormPlace, form: StoredForm): Promise<void> {
   await redis.set(formKey(place), JSON.stringify(form), "EX", FORM_TTL_SECONDS);
 }
 

@@ -1,10 +1,11 @@
 import type { Redis } from "ioredis";
 import type { campaign, newCampaign } from "../../schemas/leads.ts";
-import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
 
 /** A campaign as its owner reads it: leads belong to it, and email rules listen to it. */
@@ -36,20 +37,13 @@ export async function createCampaign(
 }
 
 /** The handle's campaigns, newest first. */
-export async function listCampaigns(
-  runtime: Pick<Runtime, "env" | "redis">,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ campaigns: Campaign[]; nextCursor: string | null }> {
+export async function listCampaigns(runtime: Runtime, input: ListInput): Promise<Listed<"campaigns", Campaign>> {
   const { records, nextCursor } = await campaignRecords.list(runtime, input);
   return { campaigns: records.map((record) => ({ ...record, handle: input.handle })), nextCursor };
 }
 
 /** A campaign; `campaign_not_found`. */
-export function findCampaign(
-  runtime: Pick<Runtime, "redis">,
-  handle: string,
-  campaignId: string,
-): Promise<StoredCampaign> {
+export function findCampaign(runtime: Runtime, handle: string, campaignId: string): Promise<StoredCampaign> {
   return campaignRecords.read(runtime, handle, campaignId);
 }
 
@@ -58,7 +52,7 @@ const MAX_SCANNED = 1000;
 
 /** The campaign of a lead: the named one, else the page's, else the only live one, else none (docs/reference.md, "Leads"). */
 export async function campaignOf(
-  runtime: Pick<Runtime, "redis">,
+  runtime: Runtime,
   handle: string,
   given: { named: string | null; page: string | null },
 ): Promise<string | null> {

@@ -55,11 +55,7 @@ export async function listSuppressions(
 }
 
 /** Takes an erased person's address and the owner's words out of a suppression, which stays in force. */
-export async function eraseSuppression(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  digest: string,
-): Promise<void> {
+export async function eraseSuppression({ redis }: Runtime, handle: string, digest: string): Promise<void> {
   const replaced = await redis.hget(keys.suppressed(handle), digest);
   if (replaced === null) return;
   const stored = JSON.parse(replaced) as Suppression;
@@ -81,7 +77,7 @@ export async function removeSuppression(
 
 /** Why an address is suppressed on a handle; undefined if it isn't. */
 export async function findSuppression(
-  { redis }: Pick<Runtime, "redis">,
+  { redis }: Runtime,
   handle: string,
   address: string,
 ): Promise<Suppression | undefined> {

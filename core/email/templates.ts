@@ -25,6 +25,7 @@ import { UNSUBSCRIBE_PATH } from "./return-path.ts";
 /** The variable that the service fills with the recipient's unsubscribe address. */
 export const unsubscribeVariable = "unsubscribeUrl";
 
+type TemplateName = Input<"handle" | "templateId">;
 type StoredTemplate = Omit<Template, "handle">;
 
 const templateRecords = new Records<StoredTemplate>("email_template_not_found", [
@@ -88,17 +89,15 @@ export async function updateTemplate(
 }
 
 /** One template in its active version. */
-export async function readTemplate(
-  runtime: Pick<Runtime, "redis">,
-  { handle, templateId }: Input<"handle" | "templateId">,
-): Promise<{ template: Template }> {
+export async function readTemplate(runtime: Runtime, input: TemplateName): Promise<{ template: Template }> {
+  const { handle, templateId } = input;
   return { template: toTemplate(handle, await templateRecords.read(runtime, handle, templateId)) };
 }
 
 /** One template with the content of an earlier version. */
 export async function readTemplateVersion(
   runtime: Runtime,
-  input: Input<"handle" | "templateId" | "version">,
+  input: TemplateName & { version: string },
 ): Promise<{ template: Template }> {
   const { template } = await readTemplate(runtime, input);
   const version = Number(input.version);
@@ -131,11 +130,8 @@ export async function previewTemplate(
 export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
 
 /** The part of a template that a send needs; undefined for an unknown template. */
-export function templateState(
-  runtime: Pick<Runtime, "redis">,
-  at: { handle: string; templateId: string },
-): Promise<TemplateState | undefined> {
-  return templateRecords.find(runtime, at.handle, at.templateId);
+export function templateState(runtime: Runtime, template: TemplateName): Promise<TemplateState | undefined> {
+  return templateRecords.find(runtime, template.handle, template.templateId);
 }
 
 /** Bytes of parsed templates that a process caches; one takes about three times its JSON. */
@@ -144,8 +140,8 @@ const parsedVersions = new LRUCache<string, ParsedTemplate>({ maxSize: MAX_PARSE
 
 /** A version of a template, parsed for a purpose. Versions are immutable, so a process reads and parses each once. */
 export async function templateVersion(
-  { redis }: Pick<Runtime, "redis">,
-  at: { handle: string; templateId: string; version: number; purpose: Purpose },
+  { redis }: Runtime,
+  at: TemplateName & { version: number; purpose: Purpose },
 ): Promise<ParsedTemplate> {
   const key = keys.templateContent(at.handle, at.templateId, at.version);
   const name = `${await epochOf(redis, at.handle)} ${key} ${at.purpose}`;

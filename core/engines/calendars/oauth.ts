@@ -26,7 +26,7 @@ export interface Started {
 
 /** The authorisation URL for the owner (RFC 6749 with PKCE, RFC 7636); its state is valid once. */
 export async function startAuthorisation(
-  { redis, env }: Pick<Runtime, "redis" | "env">,
+  { redis, env }: Runtime,
   { handle, providerKey, userId }: Omit<Started, "verifier">,
   settings: OAuthSettings,
 ): Promise<{ authorizeUrl: string; state: string }> {
@@ -53,7 +53,7 @@ export async function startAuthorisation(
  * consent is bound to the user's browser (RFC 6749, section 10.12; RFC 9700, section 4.7).
  */
 export async function takeState(
-  { redis }: Pick<Runtime, "redis">,
+  { redis }: Runtime,
   asked: { providerKey: string; state: string; userId: string },
 ): Promise<Started> {
   const json = await redis.getdel(keys.oauthState(asked.state));
@@ -65,7 +65,7 @@ export async function takeState(
 
 /** Exchanges a code for tokens; `oauth_exchange_failed` if the provider refuses or returns no grant. */
 export async function exchangeCode(
-  { env, outbound }: Pick<Runtime, "env" | "outbound">,
+  { env, outbound }: Runtime,
   settings: OAuthSettings,
   { code, verifier, providerKey }: { code: string; verifier: string; providerKey: ProviderKey },
 ): Promise<ProviderGrant> {
@@ -91,7 +91,7 @@ function exchangeFailure(error: unknown): Fail {
 
 /** Exchanges a refresh token for new tokens; `integration_revoked` if the grant has ended (RFC 6749, section 5.2). */
 export async function refreshGrant(
-  { outbound }: Pick<Runtime, "outbound">,
+  { outbound }: Runtime,
   settings: OAuthSettings,
   refreshToken: string,
 ): Promise<ProviderGrant> {
@@ -108,11 +108,7 @@ export async function refreshGrant(
 }
 
 /** Revokes a token at the provider (RFC 7009), and with it the whole grant if the provider does so. */
-export async function revokeGrant(
-  { outbound }: Pick<Runtime, "outbound">,
-  settings: OAuthSettings,
-  token: string,
-): Promise<void> {
+export async function revokeGrant({ outbound }: Runtime, settings: OAuthSettings, token: string): Promise<void> {
   if (settings.revoke === undefined) return;
   const [server, client, login] = partiesOf(settings);
   // Google expects the token alone.

@@ -64,10 +64,7 @@ export const caldav: Provider = { calendars };
  * Logs in and finds the principal and its calendar home (RFC 4791, RFC 6764). `caldav_login_failed` with the reason in its detail,
  * `AddressRefused`.
  */
-export async function login(
-  { outbound }: Pick<Runtime, "outbound">,
-  account: Omit<CaldavLogin, "home">,
-): Promise<CaldavLogin> {
+export async function login({ outbound }: Runtime, account: Omit<CaldavLogin, "home">): Promise<CaldavLogin> {
   const server = new CalendarServer(outbound, account);
   try {
     const address = await principalOf(server, account.serverUrl);
