@@ -34,7 +34,6 @@ export const accountRows: Row[] = [
   }),
   route("GET /v2/account/sessions", user, listQuery, core.listSessions, {
     returns: listOf("sessions", shape.session),
-    summary: "List sessions",
     description: "Sessions of the user that have not expired, paired desktops among them.",
   }),
   route("DELETE /v2/account/sessions/:sessionId", user, nothing, core.endSession, {

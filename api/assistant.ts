@@ -26,7 +26,6 @@ export const assistantRows: Row[] = [
   route(`POST ${page}/agentic-question`, anyone, shape.question, core.askQuestion, {
     ...asked,
     returns: shape.questionAnswer,
-    summary: "Ask a question",
     description:
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route stays available for clients that do not.",
     failures: ["not_found", "rate_limited", "question_too_long"],

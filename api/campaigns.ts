@@ -62,7 +62,6 @@ export const campaignRows: Row[] = [
     status: 202,
     wrote: ({ conversion }) => conversion.conversionId,
     returns: object({ conversion: shape.conversion }),
-    summary: "Record a conversion",
     description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",
     failures: ["campaign_not_found", "lead_not_found"],
   }),

@@ -42,7 +42,6 @@ export const emailRows: Row[] = [
   }),
   route(`GET ${domains}`, user, listQuery, core.listDomains, {
     returns: listOf("domains", shape.accountDomain),
-    summary: "List domains",
     failures: ["insufficient_role"],
   }),
   route(`GET ${domains}/:domain/email-identity`, user, nothing, core.readEmailIdentity, {
@@ -58,10 +57,7 @@ export const emailRows: Row[] = [
     description: "Starts another check in the background; poll the email identity for its result.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
-  route(`GET ${email}/senders`, operator, listQuery, core.listSenders, {
-    returns: listOf("senders", shape.sender),
-    summary: "List senders",
-  }),
+  route(`GET ${email}/senders`, operator, listQuery, core.listSenders, { returns: listOf("senders", shape.sender) }),
   route(`PUT ${email}/senders/:senderId`, operator, shape.senderChange, core.putSender, {
     returns: object({ sender: shape.sender }),
     summary: "Create or update a sender",
@@ -73,23 +69,19 @@ export const emailRows: Row[] = [
     status: 201,
     wrote: ({ template }) => template.templateId,
     returns: object({ template: shape.template }),
-    summary: "Create a template",
     description:
       "At least one of `html` and `text` is required; `text` is derived from `html` if it is absent. Placeholders are `{{name}}`.",
     failures: ["email_template_already_exists", "template_invalid"],
   }),
   route(`GET ${email}/templates`, operator, listQuery, core.listTemplates, {
     returns: listOf("templates", shape.template),
-    summary: "List templates",
   }),
   route(`GET ${template}`, operator, nothing, core.readTemplate, {
     returns: object({ template: shape.template }),
-    summary: "Get a template",
     failures: ["email_template_not_found"],
   }),
   route(`PUT ${template}`, operator, shape.templateChange, core.updateTemplate, {
     returns: object({ template: shape.template }),
-    summary: "Update a template",
     description:
       "A change of content increments `activeVersion`. Earlier versions stay readable, and messages keep the version they were queued with.",
     failures: ["email_template_not_found", "template_invalid"],
@@ -102,7 +94,6 @@ export const emailRows: Row[] = [
   route(`POST ${template}/preview`, operator, shape.templatePreview, core.previewTemplate, {
     isReadOnly: true,
     returns: shape.previewAnswer,
-    summary: "Preview a template",
     description: "Renders the active version with these variables. Nothing is sent.",
     failures: ["email_template_not_found", "template_variables_missing", "template_invalid"],
   }),
@@ -110,7 +101,6 @@ export const emailRows: Row[] = [
     status: 202,
     wrote: ({ message }) => message.messageId,
     returns: object({ message: shape.message }),
-    summary: "Send a message",
     idempotent: true,
     description:
       "Queues one delivery for each recipient; `QUEUED` is not proof of delivery. One suppressed recipient refuses the whole message. The idempotency key may be the header or the field `idempotencyKey`.",
@@ -132,7 +122,6 @@ export const emailRows: Row[] = [
   }),
   route(`GET ${email}/messages`, operator, listQuery, core.listMessages, {
     returns: listOf("messages", shape.message),
-    summary: "List messages",
     description: "Newest first. Messages are kept for 90 days.",
   }),
   route(`GET ${email}/messages/:messageId`, operator, nothing, core.readMessage, {
@@ -153,7 +142,6 @@ export const emailRows: Row[] = [
   }),
   route(`GET ${email}/suppressions`, operator, listQuery, core.listSuppressions, {
     returns: listOf("suppressions", shape.suppression),
-    summary: "List suppressions",
   }),
   route(`POST ${email}/suppressions`, operator, shape.newSuppression, core.addSuppression, {
     status: 201,
@@ -164,7 +152,6 @@ export const emailRows: Row[] = [
     description: "The address gets no more mail of this handle.",
   }),
   route(`DELETE ${email}/suppressions/:email`, operator, nothing, core.removeSuppression, {
-    summary: "Remove a suppression",
     description: "The address can get mail of this handle again. It is no error if it was not suppressed.",
   }),
   route("POST /v2/email/feedback", anyone, shape.signedRequest, core.receiveDeliveryReports, {

@@ -78,7 +78,6 @@ export const integrationRows: Row[] = [
     },
   ),
   route(`DELETE ${provider}/credentials/:credentialId`, creator, nothing, core.disconnectAccount, {
-    summary: "Disconnect an account",
     description: "Removes the account with its selection and gives the grant back to the provider.",
     failures: ["integration_not_found"],
   }),

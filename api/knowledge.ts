@@ -11,24 +11,18 @@ export const knowledgeRows: Row[] = [
     status: 202,
     wrote: ({ document }) => document.documentId,
     returns: object({ document: shape.documentWithContent }),
-    summary: "Create a document",
     description:
       "The document can be found by its words at once; vectors are added in the background. The tag `public-page-agent` lets the assistant of every page quote it.",
   }),
-  route(`GET ${documents}`, creator, listQuery, core.listDocuments, {
-    returns: listOf("documents", shape.document),
-    summary: "List documents",
-  }),
+  route(`GET ${documents}`, creator, listQuery, core.listDocuments, { returns: listOf("documents", shape.document) }),
   route(`GET ${documents}/:documentId`, creator, nothing, core.readDocument, {
     returns: object({ document: shape.documentWithContent }),
-    summary: "Get a document",
     description: "With its content.",
   }),
   route(`PUT ${documents}/:documentId`, creator, shape.documentChange, core.updateDocument, {
     returns: object({ document: shape.documentWithContent }),
-    summary: "Update a document",
   }),
-  route(`DELETE ${documents}/:documentId`, creator, nothing, core.deleteDocument, { summary: "Delete a document" }),
+  route(`DELETE ${documents}/:documentId`, creator, nothing, core.deleteDocument),
   route("POST /v2/handles/:handle/knowledge/query", creator, shape.knowledgeQuery, core.queryKnowledge, {
     isReadOnly: true,
     returns: shape.queryAnswer,

@@ -36,7 +36,6 @@ export const leadRows: Row[] = [
   }),
   route(`GET ${leads}`, creator, shape.leadListing, core.listLeads, {
     returns: listOf("leads", shape.lead),
-    summary: "List leads",
     description: "Newest first. `since` finds leads that were captured, or captured again, from then on.",
   }),
   route(`GET ${leads}/export`, operator, shape.leadExport, core.exportLeads, {
@@ -46,10 +45,7 @@ export const leadRows: Row[] = [
       "One row for each lead, streamed (RFC 4180). Cells that a spreadsheet would run as a formula are escaped.",
     produces: { types: ["text/csv"], example: "leadId,createdAt,updatedAt,email,name\r\n…" },
   }),
-  route(`GET ${leads}/:leadId`, creator, nothing, core.readLead, {
-    returns: object({ lead: shape.lead }),
-    summary: "Get a lead",
-  }),
+  route(`GET ${leads}/:leadId`, creator, nothing, core.readLead, { returns: object({ lead: shape.lead }) }),
   route(`DELETE ${leads}/:leadId`, operator, nothing, core.eraseLead, {
     summary: "Erase the person of a lead",
     description:
@@ -59,12 +55,10 @@ export const leadRows: Row[] = [
     status: 201,
     wrote: ({ campaign }) => campaign.campaignId,
     returns: object({ campaign: shape.campaign }),
-    summary: "Create a campaign",
     description: "Without `campaignId` one is generated.",
     failures: ["campaign_already_exists"],
   }),
   route("GET /v2/handles/:handle/campaigns", creator, listQuery, listCampaigns, {
     returns: listOf("campaigns", shape.campaign),
-    summary: "List campaigns",
   }),
 ];

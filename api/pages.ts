@@ -14,14 +14,12 @@ export const pageRows: Row[] = [
     status: 201,
     wrote: ({ page }) => page.pageSlug,
     returns: object({ page: shape.page }),
-    summary: "Create a page",
     description:
       "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",
     failures: ["page_already_exists", "invalid_page_content"],
   }),
   route(`GET ${pages}`, creator, listQuery, core.listPages, {
     returns: listOf("pages", shape.page),
-    summary: "List pages",
     description: "Newest first, drafts included.",
     tool: {
       name: "pages_list",
@@ -33,7 +31,6 @@ export const pageRows: Row[] = [
   }),
   route(`GET ${pages}/:pageSlug`, creator, nothing, core.readPage, {
     returns: object({ page: shape.page }),
-    summary: "Get a page",
     failures: ["page_not_found"],
     tool: {
       name: "pages_read",
@@ -43,17 +40,14 @@ export const pageRows: Row[] = [
   }),
   route(`PUT ${pages}/:pageSlug`, creator, shape.pageChange, core.updatePage, {
     returns: object({ page: shape.page }),
-    summary: "Update a page",
     description: "An absent field keeps its value. `status` publishes or unpublishes the page.",
     failures: ["page_not_found", "invalid_page_content"],
   }),
   route(`DELETE ${pages}/:pageSlug`, creator, nothing, core.deletePage, {
-    summary: "Delete a page",
     failures: ["page_not_found"],
   }),
   route(`POST ${pages}/:pageSlug/publish`, creator, nothing, core.publishPage, {
     returns: object({ page: shape.page }),
-    summary: "Publish a page",
     description: "Makes the page visible at its `url`.",
     failures: ["page_not_found", "invalid_page_content", "version_conflict"],
   }),

@@ -138,7 +138,7 @@ export interface Columns<R> {
   nothing: string;
   /** Schemas of a `raw` row's bodies, by content type. */
   consumes: Record<string, Schema<unknown>>;
-  /** A short imperative: "Create a page". */
+  /** A short imperative, if the words of the function's name are not: "Create a page" is derived from `createPage`. */
   summary: string;
   /** What it does beyond its summary, in full sentences (Markdown), for the OpenAPI document and the tools. */
   description: string;

@@ -33,45 +33,35 @@ export const schedulingRows: Row[] = [
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
   }),
-  route(`GET ${schedules}`, creator, listQuery, core.listSchedules, {
-    returns: listOf("schedules", shape.schedule),
-    summary: "List schedules",
-  }),
+  route(`GET ${schedules}`, creator, listQuery, core.listSchedules, { returns: listOf("schedules", shape.schedule) }),
   route(`GET ${schedules}/:scheduleId`, creator, nothing, core.readSchedule, {
     returns: object({ schedule: shape.schedule }),
-    summary: "Get a schedule",
   }),
-  route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule, { summary: "Delete a schedule" }),
+  route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule),
   route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,
     wrote: ({ eventType }) => eventType.eventTypeId,
     returns: object({ eventType: shape.eventType }),
-    summary: "Create an event type",
     description: "Without `scheduleId` the oldest schedule of the handle applies.",
     failures: ["schedule_not_found", "event_type_slug_taken"],
   }),
   route(`GET ${eventTypes}`, creator, listQuery, core.listEventTypes, {
     returns: listOf("eventTypes", shape.eventType),
-    summary: "List event types",
   }),
   route(`GET ${eventTypes}/:eventTypeId`, creator, nothing, core.readEventType, {
     returns: object({ eventType: shape.eventType }),
-    summary: "Get an event type",
   }),
   route(`PUT ${eventTypes}/:eventTypeId`, creator, shape.eventTypeChange, core.updateEventType, {
     returns: object({ eventType: shape.eventType }),
-    summary: "Update an event type",
     description:
       "An absent field keeps its value, also inside `buffers` and `payment`. Existing bookings keep their times and buffers.",
     failures: ["event_type_not_found", "schedule_not_found", "event_type_slug_taken"],
   }),
   route(`DELETE ${eventTypes}/:eventTypeId`, creator, nothing, core.deleteEventType, {
-    summary: "Delete an event type",
     description: "Its bookings stay.",
   }),
   route(`GET ${bookings}`, creator, shape.bookingListing, core.listBookings, {
     returns: listOf("bookings", shape.booking),
-    summary: "List bookings",
     description: "Sorted by start; `from` is inclusive, `to` exclusive.",
     tool: {
       name: "bookings_list",
@@ -82,23 +72,19 @@ export const schedulingRows: Row[] = [
   }),
   route(`GET ${bookings}/:bookingUid`, creator, nothing, core.readBooking, {
     returns: object({ booking: shape.booking }),
-    summary: "Get a booking",
   }),
   route(`POST ${bookings}/:bookingUid/confirm`, creator, nothing, core.confirmBooking, {
     returns: object({ booking: shape.booking }),
-    summary: "Confirm a booking",
     description: "Accepts a booking that is PENDING.",
     failures: ["booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/decline`, creator, shape.declining, core.declineBooking, {
     returns: object({ booking: shape.booking }),
-    summary: "Decline a booking",
     description: "Rejects a booking that is PENDING and frees its slot.",
     failures: ["booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/cancel`, creator, shape.cancellation, core.cancelBooking, {
     returns: object({ booking: shape.booking }),
-    summary: "Cancel a booking",
     description: "Frees the slot, refunds a payment and tells the attendee. Cancelling again is no error.",
     failures: ["booking_not_cancellable"],
   }),
@@ -120,7 +106,6 @@ export const schedulingRows: Row[] = [
   route(`GET ${event}`, anyone, nothing, core.readPublicEventType, {
     guard: core.admitVisitor,
     returns: object({ event: shape.publicEvent }),
-    summary: "Get a public event type",
     failures: ["event_type_not_found", "rate_limited"],
   }),
   route(`GET ${event}/slots`, anyone, shape.slotQuery, core.listSlots, {
@@ -177,7 +162,6 @@ export const schedulingRows: Row[] = [
     guard: core.admitVisitor,
     subject: core.mustBePublic,
     returns: shape.bookingAnswer,
-    summary: "Reschedule a booking",
     description:
       "Moves the booking atomically: its uid stays, and on failure it keeps its slot. A booking that needs confirmation becomes PENDING again.",
     failures: [

@@ -4,7 +4,7 @@ import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import { propertiesOf, type Schema } from "../schemas/schema.ts";
 import { mustBeBounded } from "./body.ts";
 import { checkInput } from "./input.ts";
-import { operationId } from "./openapi/operation.ts";
+import { operationId, summaryOf } from "./openapi/operation.ts";
 import { published } from "./openapi/published.ts";
 import { asFail, problemReply } from "./problem.ts";
 import type { Row, ToolColumn } from "./route.ts";
@@ -52,7 +52,7 @@ export async function callTool(
 }
 
 function describe(row: Row, { name, description, omits = [] }: ToolColumn): Tool {
-  const summary = row.summary ?? name;
+  const summary = summaryOf(row);
   const owner = operationId(row);
   const returned = row.returns && published(row.returns, { owner: `${owner}.answer` });
   const outputSchema = (returned && without(returned, omits)) as Tool["outputSchema"];

@@ -23,15 +23,9 @@ function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, event
       summary: "Create a webhook",
       description: `The signing secret (\`whsec_…\`) is in this answer only. Without \`events\` the webhook receives ${events}. A handle has at most 50 webhooks.`,
     }),
-    route(`GET ${webhooks}`, creator, listQuery, core.listWebhooks, {
-      returns: listOf("webhooks", shape.webhook),
-      summary: "List webhooks",
-    }),
-    route(`GET ${one}`, creator, nothing, core.readWebhook, {
-      returns: object({ webhook: shape.webhook }),
-      summary: "Get a webhook",
-    }),
-    route(`DELETE ${one}`, creator, nothing, core.deleteWebhook, { summary: "Delete a webhook" }),
+    route(`GET ${webhooks}`, creator, listQuery, core.listWebhooks, { returns: listOf("webhooks", shape.webhook) }),
+    route(`GET ${one}`, creator, nothing, core.readWebhook, { returns: object({ webhook: shape.webhook }) }),
+    route(`DELETE ${one}`, creator, nothing, core.deleteWebhook),
     route(`POST ${one}/rotate-secret`, creator, nothing, core.rotateSecret, {
       returns: object({ webhook: shape.shownWebhook }),
       summary: "Rotate the signing secret",
@@ -46,13 +40,11 @@ function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, event
     }),
     route(`GET ${one}/deliveries`, creator, listQuery, core.listDeliveries, {
       returns: listOf("deliveries", shape.webhookDelivery),
-      summary: "List deliveries",
       description: "Newest first, of the last 30 days.",
     }),
     route(`POST ${one}/deliveries/:deliveryId/redeliver`, creator, nothing, core.redeliverEvent, {
       status: 202,
       returns: object({ delivery: shape.webhookDelivery }),
-      summary: "Redeliver an event",
       failures: ["webhook_not_found", "not_found"],
     }),
   ];

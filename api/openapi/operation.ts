@@ -64,13 +64,22 @@ export function operationId({ run }: Pick<Row, "run">): string {
   return run.name.replace(/\d+$/, "");
 }
 
+/** The summary of a row: its own, else the words of its function's name, such as "Get an event type" for `readEventType`. */
+export function summaryOf(row: Pick<Row, "run" | "summary">): string {
+  const [verb = "", ...nouns] = operationId(row).split(/(?=[A-Z])/);
+  const noun = nouns.join(" ").toLowerCase();
+  const article = /^[aeiou]/.test(noun) ? "an" : "a";
+  const derived = verb === "list" ? `list ${noun}` : `${verb === "read" ? "get" : verb} ${article} ${noun}`;
+  return row.summary ?? derived.charAt(0).toUpperCase() + derived.slice(1);
+}
+
 /** The operation of a row: summary, parameters, body, responses and failures. */
 export function operation(row: Row, around: Surroundings): Record<string, unknown> {
   const parameters = [...pathAndQuery(row, around), ...headerParameters(row)];
   const body = bodyOf(row, around);
   return {
     operationId: operationId(row),
-    summary: row.summary ?? "",
+    summary: summaryOf(row),
     ...(row.description ? { description: row.description } : {}),
     tags: [tagOf(row)],
     security: security(row),
