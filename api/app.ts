@@ -15,8 +15,8 @@ import { failureView } from "./failure-view.ts";
 import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
-import { asFail, problemReply } from "./problem.ts";
-import { type HttpReply, sendReply } from "./reply.ts";
+import { asFail, problemView } from "./problem.ts";
+import { sendView } from "./reply.ts";
 import { headerFields, requestOf } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
@@ -75,10 +75,10 @@ async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<v
   if (!ctx.path) throw new Fail("not_found");
   if (ctx.req.headers.origin && allowOrigin(runtime, routes, ctx)) return;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
-  if (isDashboard(ctx.path)) return sendReply(ctx, await dashboard(runtime, ctx));
+  if (isDashboard(ctx.path)) return sendView(ctx, await dashboard(runtime, ctx));
   const found = routes.find(ctx.path, ctx.method) ?? throwUnmatched(routes, ctx);
   const moved = movedPage(runtime, found, ctx);
-  if (moved) sendReply(ctx, moved);
+  if (moved) sendView(ctx, moved);
   else await serve(runtime, found, ctx);
 }
 
@@ -106,7 +106,7 @@ function allowOrigin({ env }: Runtime, routes: Routes, ctx: Context): boolean {
     ctx.set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Idempotency-Replayed");
   }
   if (isPreflight && row === undefined) throwUnmatched(routes, ctx);
-  if (isPreflight) sendReply(ctx, { status: 204, headers: isAllowed ? preflight(method) : {} });
+  if (isPreflight) sendView(ctx, { status: 204, headers: isAllowed ? preflight(method) : {} });
   return isPreflight;
 }
 
@@ -141,7 +141,7 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);
   if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, result), ...writer });
   if (isStream(result) && !row.view) await sendStream(ctx, result);
-  else sendReply(ctx, await replyOf(runtime, row, ctx, result));
+  else sendView(ctx, await viewOf(runtime, row, ctx, result));
 }
 
 /** Merges body, query, header fields and path into one checked input. The idempotency key goes to the caller. */
@@ -171,25 +171,23 @@ function auditEntry(row: Row, { handle: _, email: _address, ...named }: RouteMat
   return { route: `${row.method} ${row.path}`, subject };
 }
 
-/** The reply for a result: a page for a form of a browser, the row's view, or JSON. */
-async function replyOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<HttpReply> {
+/** The response with a result: a page for a form of a browser, the row's view, or JSON. */
+async function viewOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<View> {
   const kind = outcomeOf(result);
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
+  if (row.page && prefersHtml(ctx)) return row.page(result as never, requestOf(runtime, ctx));
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
-  if (row.page && prefersHtml(ctx)) return replyOfView(await row.page(result as never, requestOf(runtime, ctx)));
-  if (row.view) return replyOfView(await row.view(result as never, requestOf(runtime, ctx)), status, row.headers);
-  const headers = { "Cache-Control": "no-store", ...row.headers, "Content-Type": "application/json; charset=utf-8" };
-  return { status, headers, body: jsonOf(result as object) };
+  if (row.view) {
+    const view = await row.view(result as never, requestOf(runtime, ctx));
+    return { status, ...view, headers: { ...row.headers, ...view.headers } };
+  }
+  const headers = { "Cache-Control": "no-store", ...row.headers };
+  return { type: "application/json; charset=utf-8", status, headers, body: jsonOf(result as object) };
 }
 
 function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
   return typeof result === "object" && result !== null && Symbol.asyncIterator in result;
-}
-
-function replyOfView(view: View, status = 200, headers?: Row["headers"]): HttpReply {
-  const all = { ...headers, ...view.headers, ...(view.type ? { "Content-Type": view.type } : {}) };
-  return { status: view.status ?? status, headers: all, body: view.body };
 }
 
 /** The one place that turns errors into responses. */
@@ -198,9 +196,9 @@ async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<voi
   const { requestId, row, parameters = {} } = ctx.state as State;
   if (known.status >= 500) logFailure(runtime, ctx.state as State, known);
   if (ctx.headerSent) return void ctx.res.destroy();
-  const reply = problemReply(known, requestId, row?.challenge?.(runtime, parameters));
+  const problem = problemView(known, requestId, row?.challenge?.(runtime, parameters));
   const page = await failurePage(runtime, ctx, known);
-  sendReply(ctx, page ? replyOfView({ ...page, headers: { ...reply.headers, ...page.headers } }) : reply);
+  sendView(ctx, page ? { ...page, headers: { ...problem.headers, ...page.headers } } : problem);
 }
 
 /** Logs an internal failure; rows with an `errorLogName` log that name only. */

@@ -12,7 +12,6 @@ import { queueNames } from "../schemas/jobs.ts";
 import { nothing } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import { contentTypes } from "./assets.ts";
-import type { HttpReply } from "./reply.ts";
 import { metrics, type Row, route, type View } from "./route.ts";
 
 const boardPath = "/queues";
@@ -38,7 +37,7 @@ export function isDashboard(address: string): boolean {
  * exist, so no other site can make a browser change a queue. `@bull-board/koa` would add a body parser and a template engine with over
  * seventy packages, and its page loads fonts from another host.
  */
-export async function dashboard(runtime: Runtime, ctx: Context): Promise<HttpReply> {
+export async function dashboard(runtime: Runtime, ctx: Context): Promise<View> {
   ctx.state.row = row;
   if (ctx.method !== "GET" && ctx.method !== "HEAD") {
     ctx.set("Allow", "GET");
@@ -50,17 +49,14 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<HttpRep
   await (await board).routes()(ctx as never, async () => {
     throw new Fail("not_found");
   });
-  const { type, status = 200, body, ...view } = ctx.state.view as View;
-  return { status, headers: { ...headers, ...view.headers, "Content-Type": type }, body };
+  const view = ctx.state.view as View;
+  return { ...view, headers: { ...headers, ...view.headers } };
 }
 
-const asksForPassword: HttpReply = {
+const asksForPassword: View = {
+  type: "text/plain; charset=utf-8",
   status: 401,
-  headers: {
-    ...headers,
-    "WWW-Authenticate": 'Basic realm="queues", charset="UTF-8"',
-    "Content-Type": "text/plain; charset=utf-8",
-  },
+  headers: { ...headers, "WWW-Authenticate": 'Basic realm="queues", charset="UTF-8"' },
   body: "METRICS_TOKEN is the password.\n",
 };
 

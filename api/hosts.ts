@@ -3,7 +3,7 @@ import { handleOfHost, hostName, pageUrl } from "../core/pages/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
-import type { HttpReply } from "./reply.ts";
+import type { View } from "./route.ts";
 import type { RouteMatch } from "./routes.ts";
 
 /** False for the service's own hosts and for IP addresses, which is nearly always. */
@@ -36,7 +36,7 @@ export function movedPage(
   runtime: Runtime,
   { row, parameters: { handle = "", pageSlug } }: RouteMatch,
   { search, state }: Context,
-): HttpReply | undefined {
+): View | undefined {
   if (runtime.env.PUBLIC_DOMAIN === undefined || state.pageHost) return undefined;
   if (!row.path.startsWith("/p/") || pageSlug === undefined || handle.startsWith("-")) return undefined;
   const address = pageUrl(runtime, handle, encodeURIComponent(pageSlug)) + search;

@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { Fail } from "../core/platform/errors.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import { errors } from "../schemas/errors.ts";
-import type { HttpReply } from "./reply.ts";
+import type { View } from "./route.ts";
 
 /** Converts any error to a Fail: other errors become `service_unavailable` if Redis is away, else `internal_error`. */
 export function asFail(error: unknown): Fail {
@@ -12,7 +12,7 @@ export function asFail(error: unknown): Fail {
 }
 
 /** A failure as a problem document (RFC 9457, docs/reference.md, "Errors"); `challenge` adds parameters to `WWW-Authenticate`. */
-export function problemReply(fail: Fail, requestId: string, challenge: Record<string, string> = {}): HttpReply {
+export function problemView(fail: Fail, requestId: string, challenge: Record<string, string> = {}): View {
   const { detail, errors: inputs, retryAfter, more } = fail.details;
   const { status, code } = fail;
   const body = {
@@ -26,13 +26,12 @@ export function problemReply(fail: Fail, requestId: string, challenge: Record<st
     ...more,
   };
   const headers = { ...headersOf(status, retryAfter), ...authenticate(fail, challenge) };
-  return { status, headers, body: JSON.stringify(body) };
+  return { type: "application/problem+json", status, headers, body: JSON.stringify(body) };
 }
 
 function headersOf(status: number, retryAfter: number | undefined): Record<string, string> {
   const wait = retryAfter ?? (status === 429 || status === 503 ? 1 : undefined);
   return {
-    "Content-Type": "application/problem+json",
     "Cache-Control": "no-store",
     ...(wait === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(wait))) }),
   };

@@ -14,17 +14,11 @@ import {
 import type { Context } from "koa";
 import type { Request, View } from "./route.ts";
 
-/** A response. The body may be a stream. */
-export interface HttpReply {
-  status: number;
-  headers: Readonly<Record<string, string | string[]>>;
-  body?: View["body"] | undefined;
-}
-
-/** Sends a reply through Koa; 304 if the client's copy is current (RFC 9110, section 13). */
-export function sendReply(ctx: Context, { status, headers, body = "" }: HttpReply): void {
+/** Sends a response through Koa; 304 if the client's copy is current (RFC 9110, section 13). */
+export function sendView(ctx: Context, { type, status = 200, headers = {}, body = "" }: View): void {
   ctx.status = status;
-  ctx.set(headers as Record<string, string | string[]>);
+  ctx.set(headers);
+  if (type) ctx.set("Content-Type", type);
   if (ctx.fresh) ctx.status = 304;
   // Statuses without content (RFC 9110, sections 15.3.5 and 15.4.5).
   if (ctx.status === 204 || ctx.status === 304) return;

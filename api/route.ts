@@ -36,10 +36,10 @@ export type Method = "GET" | "POST" | "PUT" | "DELETE";
 /** The inputs that a row can take from the header of a request; `visitorLanguage` is a supported language (BCP 47). */
 export type HeaderInput = "cookie" | "host" | "lastEventId" | "method" | "origin" | "userAgent" | "visitorLanguage";
 
-/** A presenter's result that is not JSON. The body may be a stream or bytes. */
+/** A response. The body may be a stream or bytes. */
 export interface View {
-  type: string;
-  body: string | Uint8Array | AsyncIterable<string>;
+  type?: string;
+  body?: string | Uint8Array | AsyncIterable<string>;
   status?: number;
   headers?: Record<string, string | string[]>;
 }

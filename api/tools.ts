@@ -6,7 +6,7 @@ import { mustBeBounded } from "./body.ts";
 import { checkInput } from "./input.ts";
 import { operationId, summaryOf } from "./openapi/operation.ts";
 import { published } from "./openapi/published.ts";
-import { asFail, problemReply } from "./problem.ts";
+import { asFail, problemView } from "./problem.ts";
 import type { Row, ToolColumn } from "./route.ts";
 
 /** A row that agents may call, and how the protocol describes it. */
@@ -82,6 +82,6 @@ function refusal(runtime: Runtime, error: unknown, caller: Caller): CallToolResu
   const fail = asFail(error);
   if (fail.code === "internal_error")
     runtime.log.error({ requestId: caller.requestId, error: (error as Error)?.stack }, "mcp.tool.failed");
-  const { body } = problemReply(fail, caller.requestId);
+  const { body } = problemView(fail, caller.requestId);
   return { isError: true, content: [{ type: "text", text: body as string }] };
 }
