@@ -7,7 +7,7 @@ import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
 import type { ErrorCode, InputError } from "../schemas/errors.ts";
 import { propertiesOf, type Schema } from "../schemas/schema.ts";
-import { foldedInput, lenientInput } from "./lenient-input.ts";
+import { normaliseInput } from "./lenient-input.ts";
 import { hasQuery, type Row } from "./route.ts";
 
 /** Most single faults that one answer names. */
@@ -17,8 +17,7 @@ const MAX_ERRORS = 20;
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
   if (hasQuery(row)) readIntegers(row.input, input);
   const isOpen = row.access.kind === "open";
-  if (isOpen) lenientInput(row.input, input);
-  else foldedInput(row.input, input);
+  normaliseInput(row.input, input, isOpen);
   // The engine compiles a schema at its first use.
   const check = engines[isOpen ? "public" : "owner"].compile(row.input);
   if (check(input)) return input;
@@ -149,19 +148,11 @@ function next(schema: Schema<unknown>, step: string): Schema<unknown> {
     : ((schema.items ?? {}) as Schema<unknown>);
 }
 
+const { validate: isDate } = formats.default.get("date") as { validate: (text: string) => boolean };
 const timestamp = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/;
 
 function isInstant(text: string): boolean {
-  return timestamp.test(text) && !Number.isNaN(Date.parse(text)) && isDay(text.slice(0, 10));
-}
-
-function isDate(text: string): boolean {
-  return /^\d{4}-\d\d-\d\d$/.test(text) && isDay(text);
-}
-
-function isDay(date: string): boolean {
-  const parsed = new Date(`${date}T00:00:00Z`);
-  return !Number.isNaN(parsed.getTime()) && parsed.toISOString().slice(0, 10) === date;
+  return timestamp.test(text) && !Number.isNaN(Date.parse(text)) && isDate(text.slice(0, 10));
 }
 
 /** One line without control characters. */

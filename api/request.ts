@@ -27,13 +27,11 @@ function visitorLanguage(ctx: Context): string {
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }
 
-/** The request that presenters see. Most use few of its parts, so the others are computed on demand. */
-export function requestOf(runtime: Runtime, ctx: Context, ofFailure: string | null = null): Request {
-  return new KoaRequest(runtime, ctx, ofFailure);
-}
-
-/** A class: V8 would keep an object literal with getters, and so the whole request, until it collects its old objects. */
-class KoaRequest implements Request {
+/**
+ * The request that presenters see. Most use few of its parts, so the others are computed on demand. A class: V8 would keep an object
+ * literal with getters, and so the whole request, until it collects its old objects.
+ */
+export class KoaRequest implements Request {
   readonly runtime: Runtime;
   readonly method: string;
   readonly parameters: Record<string, string>;
@@ -42,7 +40,7 @@ class KoaRequest implements Request {
   readonly #ctx: Context;
   readonly #ofFailure: string | null;
 
-  constructor(runtime: Runtime, ctx: Context, ofFailure: string | null) {
+  constructor(runtime: Runtime, ctx: Context, ofFailure: string | null = null) {
     const { row, parameters = {} } = ctx.state as { row?: Row; parameters?: Record<string, string> };
     this.runtime = runtime;
     this.method = ctx.method;

@@ -13,6 +13,7 @@ export type Access =
   | {
       kind: "handle";
       role: Role;
+      /** Scopes of which a personal access token needs one; without them only a session is accepted. */
       scopes?: readonly string[];
       /** The URL of the route as a token audience (RFC 8707), for routes that are protected resources. */
       resource?: (env: Env, handle: string) => string;
@@ -26,8 +27,6 @@ export const user: Access = { kind: "user" };
 /** A session whose user has at least this role on the path's handle. */
 export const creator: Access = { kind: "handle", role: "CREATOR" };
 export const operator: Access = { kind: "handle", role: "OPERATOR" };
-/** The same, or a personal access token with one of the scopes. */
-export const creatorOrToken = (...scopes: string[]): Access => ({ kind: "handle", role: "CREATOR", scopes });
 /** METRICS_TOKEN as bearer; public if none is set outside production. */
 export const metrics: Access = { kind: "metrics" };
 

@@ -1,10 +1,10 @@
 import * as core from "../core/strategy/face.ts";
 import { nothing } from "../schemas/schema.ts";
 import * as shape from "../schemas/strategy.ts";
-import { creatorOrToken, type Row, route } from "./route.ts";
+import { type Access, type Row, route } from "./route.ts";
 
 const strategy = "/v2/handles/:handle/agent/strategy";
-const reader = creatorOrToken("agent.strategy.read");
+const reader: Access = { kind: "handle", role: "CREATOR", scopes: ["agent.strategy.read"] };
 
 /** Strategy retrieval: for agents, with a session or a token. */
 export const strategyRows: Row[] = [
