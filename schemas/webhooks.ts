@@ -5,30 +5,65 @@ import { purchase } from "./payments.ts";
 import { booking } from "./scheduling.ts";
 import * as s from "./schema.ts";
 
-/** Types of scheduling events. */
-export const schedulingEventTypes = [
-  "scheduling.booking.created",
-  "scheduling.booking.confirmed",
-  "scheduling.booking.cancelled",
-  "scheduling.booking.rescheduled",
-  "scheduling.payment.required",
-  "scheduling.payment.succeeded",
-  "scheduling.sync.degraded",
-] as const;
-/** Types of event that an endpoint may subscribe to (docs/reference.md, "Webhook events"). */
-export const webhookEventTypes = [
-  ...schedulingEventTypes,
-  "lead.captured",
-  "lead.verified",
-  "conversion.recorded",
-  "email.bounced",
-  "email.complained",
-  "page.purchased",
-] as const;
-export type WebhookEventType = (typeof webhookEventTypes)[number];
+const bookingData = s.object({ handle: s.handle, booking });
+const span = s.object({ start: s.instant, end: s.instant });
+const leadData = s.object({ handle: s.handle, lead });
+/** A returned delivery. */
+const returnedMail = s.component("ReturnedMail", {
+  messageId: s.string(),
+  recipient: s.string(),
+  purpose: s.oneOf(...purposes),
+  reason: s.nullable(s.string()),
+  /** SMTP reply code; null if the report has none. */
+  smtpCode: s.nullable(s.integer()),
+  /** True if the address is suppressed because of it. */
+  suppressed: s.boolean,
+});
+const emailData = s.object({ handle: s.handle, email: returnedMail });
 
 /** The type of a test event: no endpoint can subscribe to it, and each gets its own tests. */
 export const testEventType = "webhook.test";
+
+/** What each type of event says, and its `data` (docs/reference.md, "Webhook events"). */
+export const webhookData = {
+  "scheduling.booking.created": { summary: "A booking was saved, in whatever status", data: bookingData },
+  "scheduling.booking.confirmed": { summary: "A booking became ACCEPTED", data: bookingData },
+  "scheduling.booking.cancelled": { summary: "A booking became CANCELLED or REJECTED", data: bookingData },
+  "scheduling.booking.rescheduled": {
+    summary: "A booking was moved",
+    data: s.object({ handle: s.handle, booking, previous: span }),
+  },
+  "scheduling.payment.required": { summary: "A booking waits for its payment", data: bookingData },
+  "scheduling.payment.succeeded": { summary: "A booking was paid", data: bookingData },
+  "scheduling.sync.degraded": {
+    summary: "A provider failed: its calendar can't be read, or a booking's event could not be written",
+    data: s.object({
+      handle: s.handle,
+      providerKey: s.nullable(s.string()),
+      credentialId: s.nullable(s.string()),
+      booking: s.optional(s.nullable(booking)),
+      reason: s.string(),
+      detail: s.optional(s.string()),
+    }),
+  },
+  "lead.captured": { summary: "A lead was captured, or captured again, in whatever status", data: leadData },
+  "lead.verified": { summary: "The address of a lead was verified", data: leadData },
+  "conversion.recorded": { summary: "A conversion was recorded", data: s.object({ handle: s.handle, conversion }) },
+  "email.bounced": { summary: "A mail came back, or a server refused its recipient for good", data: emailData },
+  "email.complained": { summary: "A recipient reported a mail as unwanted", data: emailData },
+  "page.purchased": { summary: "A paid page was bought", data: s.object({ handle: s.handle, purchase }) },
+  [testEventType]: {
+    summary: "A test that the owner asked for",
+    data: s.object({ handle: s.handle, webhookId: s.string() }),
+  },
+} satisfies Record<string, { summary: string; data: s.Schema<unknown> }>;
+
+export type WebhookEventType = Exclude<keyof typeof webhookData, typeof testEventType>;
+/** Types of event that an endpoint may subscribe to, and those of scheduling among them. */
+export const webhookEventTypes = (Object.keys(webhookData) as (keyof typeof webhookData)[]).filter(
+  (type) => type !== testEventType,
+);
+export const schedulingEventTypes = webhookEventTypes.filter((type) => type.startsWith("scheduling."));
 
 const derived = s.ignored("webhookId", "secret", "status", "createdAt");
 
@@ -98,56 +133,3 @@ export type Delivery = s.Infer<typeof webhookDelivery>;
  * booking, are sent in sequence.
  */
 export type StoredDelivery = Delivery & { asked: boolean; subject?: string };
-
-const bookingData = s.object({ handle: s.handle, booking });
-const span = s.object({ start: s.instant, end: s.instant });
-const leadData = s.object({ handle: s.handle, lead });
-/** A returned delivery. */
-const returnedMail = s.component("ReturnedMail", {
-  messageId: s.string(),
-  recipient: s.string(),
-  purpose: s.oneOf(...purposes),
-  reason: s.nullable(s.string()),
-  /** SMTP reply code; null if the report has none. */
-  smtpCode: s.nullable(s.integer()),
-  /** True if the address is suppressed because of it. */
-  suppressed: s.boolean,
-});
-const emailData = s.object({ handle: s.handle, email: returnedMail });
-
-/** The `data` of each kind of event. */
-export const webhookData: Record<
-  WebhookEventType | typeof testEventType,
-  { summary: string; data: s.Schema<unknown> }
-> = {
-  "scheduling.booking.created": { summary: "A booking was saved, in whatever status", data: bookingData },
-  "scheduling.booking.confirmed": { summary: "A booking became ACCEPTED", data: bookingData },
-  "scheduling.booking.cancelled": { summary: "A booking became CANCELLED or REJECTED", data: bookingData },
-  "scheduling.booking.rescheduled": {
-    summary: "A booking was moved",
-    data: s.object({ handle: s.handle, booking, previous: span }),
-  },
-  "scheduling.payment.required": { summary: "A booking waits for its payment", data: bookingData },
-  "scheduling.payment.succeeded": { summary: "A booking was paid", data: bookingData },
-  "scheduling.sync.degraded": {
-    summary: "A provider failed: its calendar can't be read, or a booking's event could not be written",
-    data: s.object({
-      handle: s.handle,
-      providerKey: s.nullable(s.string()),
-      credentialId: s.nullable(s.string()),
-      booking: s.optional(s.nullable(booking)),
-      reason: s.string(),
-      detail: s.optional(s.string()),
-    }),
-  },
-  "lead.captured": { summary: "A lead was captured, or captured again, in whatever status", data: leadData },
-  "lead.verified": { summary: "The address of a lead was verified", data: leadData },
-  "conversion.recorded": { summary: "A conversion was recorded", data: s.object({ handle: s.handle, conversion }) },
-  "email.bounced": { summary: "A mail came back, or a server refused its recipient for good", data: emailData },
-  "email.complained": { summary: "A recipient reported a mail as unwanted", data: emailData },
-  "page.purchased": { summary: "A paid page was bought", data: s.object({ handle: s.handle, purchase }) },
-  [testEventType]: {
-    summary: "A test that the owner asked for",
-    data: s.object({ handle: s.handle, webhookId: s.string() }),
-  },
-};
