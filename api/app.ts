@@ -5,7 +5,7 @@ import { recordWrite } from "../core/operations/face.ts";
 import { Fail, invalid } from "../core/platform/errors.ts";
 import { networkOf } from "../core/platform/network.ts";
 import { jsonOf, outcomeOf } from "../core/platform/outcome.ts";
-import type { Caller, Runtime } from "../core/platform/runtime.ts";
+import type { Caller, RunChunk, Runtime } from "../core/platform/runtime.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import { admit } from "./access.ts";
@@ -21,7 +21,7 @@ import { headerFields, KoaRequest } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
-import { type StreamEvent, sendStream } from "./stream.ts";
+import { sendStream } from "./stream.ts";
 
 /** What is known of a request so far: its id, the row that serves it, and the page host that it names. */
 interface State extends Partial<RouteMatch> {
@@ -186,7 +186,7 @@ async function viewOf(runtime: Runtime, row: Row, ctx: Context, result: unknown)
   return { type: "application/json; charset=utf-8", status, headers, body: jsonOf(result as object) };
 }
 
-function isStream(result: unknown): result is AsyncIterable<StreamEvent> {
+function isStream(result: unknown): result is AsyncIterable<RunChunk> {
   return typeof result === "object" && result !== null && Symbol.asyncIterator in result;
 }
 

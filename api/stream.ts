@@ -1,11 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Context } from "koa";
-
-/** One server-sent event: its number for `Last-Event-ID`, and one line of JSON. */
-export interface StreamEvent {
-  id: number;
-  chunk: string;
-}
+import type { RunChunk } from "../core/platform/runtime.ts";
 
 /** Ms between keep-alive comments, so that proxies don't close a silent stream (docs/reference.md, "Chat stream"). */
 const KEEP_ALIVE_MS = 10_000;
@@ -20,8 +15,8 @@ const headers = {
   "x-accel-buffering": "no",
 };
 
-/** Sends events as they arrive and then `[DONE]`. Ends the iteration when the reader disconnects. */
-export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent>): Promise<void> {
+/** Sends chunks as events as they arrive, and then `[DONE]`. Ends the iteration when the reader disconnects. */
+export async function sendStream(ctx: Context, events: AsyncIterable<RunChunk>): Promise<void> {
   ctx.respond = false;
   const { res } = ctx;
   res.writeHead(200, headers);
@@ -36,7 +31,7 @@ export async function sendStream(ctx: Context, events: AsyncIterable<StreamEvent
   }
 }
 
-async function forward(res: ServerResponse, events: AsyncIterable<StreamEvent>): Promise<void> {
+async function forward(res: ServerResponse, events: AsyncIterable<RunChunk>): Promise<void> {
   const iterator = events[Symbol.asyncIterator]();
   const leave = (): void => void iterator.return?.();
   res.once("close", leave);

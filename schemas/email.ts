@@ -52,31 +52,28 @@ export const newDomain = s.object({
   ...s.ignored("owned", "status", "requiredDnsRecords", "createdAt"),
 });
 
-const recordPurposes = ["OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"] as const;
-export type RecordPurpose = (typeof recordPurposes)[number];
-const recordStatuses = ["FOUND", "MISSING", "MISMATCH", "UNKNOWN"] as const;
-export type RecordStatus = (typeof recordStatuses)[number];
-
 /** A DNS record that the domain's owner publishes. Names are absolute; an MX value is preference and host. */
 const dnsRecord = s.component("DnsRecord", {
   type: s.oneOf("TXT", "MX"),
   name: s.string(),
   value: s.string(),
-  purpose: s.oneOf(...recordPurposes),
+  purpose: s.oneOf("OWNERSHIP", "DKIM", "SPF", "MAIL_FROM_MX", "DMARC"),
   required: s.boolean,
-  status: s.oneOf(...recordStatuses),
+  status: s.oneOf("FOUND", "MISSING", "MISMATCH", "UNKNOWN"),
 });
 export type DnsRecord = s.Infer<typeof dnsRecord>;
+export type RecordPurpose = DnsRecord["purpose"];
+export type RecordStatus = DnsRecord["status"];
 
-const identityStatuses = ["PENDING", "READY", "FAILED"] as const;
-export type IdentityStatus = (typeof identityStatuses)[number];
+const identityStatus = s.oneOf("PENDING", "READY", "FAILED");
+export type IdentityStatus = s.Infer<typeof identityStatus>;
 
 /** The email identity of a domain. */
 export const identity = s.component("EmailIdentity", {
   identityKey: s.string(),
   region: s.string(),
   domain: s.string(),
-  status: s.oneOf(...identityStatuses),
+  status: identityStatus,
   mailFromDomain: s.string(),
   requiredDnsRecords: s.array(dnsRecord),
   lastCheckedAt: s.nullable(s.instant),
@@ -89,7 +86,7 @@ export const accountDomain = s.component("Domain", {
   accountId: s.string(),
   handle: s.nullable(s.string()),
   owned: s.boolean,
-  status: s.oneOf(...identityStatuses),
+  status: identityStatus,
   requiredDnsRecords: s.array(dnsRecord),
   createdAt: s.instant,
 });
@@ -249,10 +246,6 @@ export const eventListing = s.object({
 
 // suppressions
 
-/** Sources of suppressions. */
-const suppressionSources = ["HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"] as const;
-export type SuppressionSource = (typeof suppressionSources)[number];
-
 /** `POST …/suppressions`. */
 export const newSuppression = s.object({
   email: s.email,
@@ -264,11 +257,12 @@ export const newSuppression = s.object({
 export const suppression = s.component("Suppression", {
   email: s.string(),
   reason: s.string(),
-  source: s.oneOf(...suppressionSources),
+  source: s.oneOf("HARD_BOUNCE", "COMPLAINT", "UNSUBSCRIBE", "OWNER"),
   messageId: s.nullable(s.string()),
   createdAt: s.instant,
 });
 export type Suppression = s.Infer<typeof suppression>;
+export type SuppressionSource = Suppression["source"];
 
 // feedback
 

@@ -12,7 +12,7 @@ export const checkoutAnswer = s.object({ nextAction });
 
 /** A buyer's link to the page, and the form that asks for it by mail. */
 export const accessLink = s.object(fromHeader);
-export const accessMail = s.object({ ...fromHeader, email: s.optional(s.string({ maxLength: 1000 })) });
+export const accessMail = s.object({ ...fromHeader, email: s.trimmed(s.string({ format: "address" })) });
 
 /** An event as Stripe sends it; its `data.object` is read as its type says. */
 export const stripeEvent = s.object({

@@ -132,16 +132,6 @@ export const eventTypeChange = s.object({
   ...s.partial(eventTypeBody),
 });
 
-/** A stored event type; without its own zone it uses its schedule's. */
-export type StoredEventType = Omit<
-  s.Infer<typeof newEventType>,
-  "version" | "createdAt" | "updatedAt" | "revision" | "url" | "bookable" | "reason" | "eventTypeId"
-> & {
-  eventTypeId: string;
-  createdAt: string;
-  updatedAt: string;
-};
-
 /** An event type as its owner reads it. */
 export const eventType = s.component("EventType", {
   handle: s.handle,
@@ -156,6 +146,11 @@ export const eventType = s.component("EventType", {
   revision: s.integer(1),
   ...s.stamps,
 });
+/** A stored event type; without its own zone it uses its schedule's. */
+export type StoredEventType = Omit<
+  s.Infer<typeof eventType>,
+  "handle" | "url" | "bookable" | "reason" | "revision" | "version"
+>;
 
 export const publicEvent = s.component("PublicEventType", {
   handle: s.handle,

@@ -139,12 +139,7 @@ export const line = (maxLength: number): Schema<string> =>
     maxLength,
     pattern: "^[^\\S\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$",
   });
-export const integer = (minimum?: number, maximum?: number): Schema<number> =>
-  ({
-    type: "integer",
-    ...(minimum === undefined ? {} : { minimum }),
-    ...(maximum === undefined ? {} : { maximum }),
-  }) as Schema<number>;
+export const integer = (minimum?: number, maximum?: number): Schema<number> => ({ type: "integer", minimum, maximum });
 export const number = (more: Schema<unknown> = {}): Schema<number> => ({ type: "number", ...more }) as Schema<number>;
 export const boolean: Schema<boolean> = { type: "boolean" };
 export const anything: Schema<unknown> = {};

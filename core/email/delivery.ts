@@ -10,7 +10,7 @@ import {
   signMime,
 } from "../engines/mail/mail.ts";
 import { asciiAddress } from "../platform/address.ts";
-import { realTimeIn } from "../platform/clock.ts";
+import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
@@ -172,7 +172,7 @@ function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFail
     return { to: "FAILED", reason, smtpCode, ...bounced };
   }
   const givesBack = verdict.wait === undefined;
-  const due = realTimeIn(runtime, verdict.wait ?? 0);
+  const due = Date.now() + delayUntil(runtime, runtime.now() + (verdict.wait ?? 0));
   return { to: "DEFERRED", reason, smtpCode, due, givesBack, serverFailed: kind === "provider" };
 }
 

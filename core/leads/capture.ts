@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { hasWords } from "../../schemas/languages.ts";
-import type { newLead } from "../../schemas/leads.ts";
+import type { leadAccepted, newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
-import type { Input } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { sameAddress } from "../platform/address.ts";
@@ -31,11 +31,7 @@ import {
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;
 
-/** The visitor's view of a lead: accepted, or awaiting the code that was mailed to its address. */
-interface LeadAcceptance {
-  leadId: string;
-  status: "ACCEPTED" | "UNVERIFIED";
-}
+type LeadAcceptance = Infer<typeof leadAccepted>["lead"];
 
 /** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {

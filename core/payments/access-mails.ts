@@ -6,8 +6,7 @@ import { settingsOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
 import { layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { accessCode, pageUrl, publicPageOf, publishedPage, visitedUrl } from "../pages/face.ts";
-import { addressDigest, isAddress } from "../platform/address.ts";
-import { invalid } from "../platform/errors.ts";
+import { addressDigest } from "../platform/address.ts";
 import { formatMoney } from "../platform/formats.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
@@ -31,15 +30,13 @@ export async function admitAsker(runtime: Runtime, _path: unknown, { network = "
 
 /**
  * Requests the link of a paid page by the buyer's address. Response and timing are the same whether that address has paid: a job looks it
- * up. `invalid_request`, `page_not_found`.
+ * up. `page_not_found`.
  */
 export async function askForAccess(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug", typeof accessMail>,
 ): Promise<{ email: string }> {
-  const { handle, pageSlug } = input;
-  const email = (input.email ?? "").trim();
-  if (!isAddress(email)) throw invalid("/email", "must be an email address");
+  const { handle, pageSlug, email } = input;
   await publishedPage(runtime, input);
   const round = runtime.id("acm_");
   const data = { handle, pageSlug, buyer: addressDigest(email), round };

@@ -38,11 +38,7 @@ export function sameAddress(address: string): string {
 
 /** ASCII names pass unchanged: a URL parser would turn some of them into IP addresses. */
 function asciiName(domain: string): string {
-  return isAscii(domain) || !unicodeName.test(domain) ? domain : domainToASCII(domain);
-}
-
-function isAscii(text: string): boolean {
-  return /^[ -~]*$/.test(text);
+  return /^[ -~]*$/.test(domain) || !unicodeName.test(domain) ? domain : domainToASCII(domain);
 }
 
 /** Addresses without duplicates, each in its first spelling. */

@@ -24,11 +24,6 @@ export function instantIn({ env, now }: Clock, ms: number): number {
   return now() + ms * rateOf(env);
 }
 
-/** The real time in ms that is this many domain ms from now. */
-export function realTimeIn({ env }: Pick<Clock, "env">, ms: number): number {
-  return Date.now() + Math.ceil(ms / rateOf(env));
-}
-
 /** The next turn of a name after an instant, in ms: it has one per interval, and other names have theirs at other instants. */
 export function nextTurn(name: string, { intervalMs, after }: { intervalMs: number; after: number }): number {
   const offset = sha256(name).readUInt32BE() % intervalMs;
