@@ -369,12 +369,17 @@ t.test("a mail of the service's own carries its files, and an invitation as one"
   const service = await startMailing(t, server.url, { workers: ["email"] });
   await makeSending(service);
   const invitation = "BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nEND:VCALENDAR\r\n";
+  const base64 = (content: string) => Buffer.from(content).toString("base64");
   await acceptMessage(service.runtime, {
     ...{ handle: "acme", senderId: "sender_main", to: ["ann@far.example"], purpose: "CALENDAR", origin: "scheduling" },
     content: { subject: "Your booking", html: "<p>Booked</p>" },
     attachments: [
-      { filename: "invite.ics", contentType: "text/calendar; charset=utf-8; method=REQUEST", content: invitation },
-      { filename: 'Über "x".pdf', contentType: "application/pdf", content: Buffer.from("%PDF") },
+      {
+        filename: "invite.ics",
+        contentType: "text/calendar; charset=utf-8; method=REQUEST",
+        content: base64(invitation),
+      },
+      { filename: 'Über "x".pdf', contentType: "application/pdf", content: base64("%PDF") },
     ],
   });
   await eventually(() => server.mails.length === 1);

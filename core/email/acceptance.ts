@@ -1,5 +1,4 @@
 // Over 300 lines: the acceptance of a mail from its first check to its script, in the order of the checks.
-import { Buffer } from "node:buffer";
 import {
   MAX_RECIPIENTS,
   type Message,
@@ -8,6 +7,7 @@ import {
   type Purpose,
 } from "../../schemas/email.ts";
 import type { Input } from "../../schemas/schema.ts";
+import type { MimeFile } from "../engines/mail/mail.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -17,19 +17,13 @@ import { bodyDigest, keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
+import type { StoredContent } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import { mustFitSubject } from "./grammar.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustHaveAll, renderTemplate, type TemplateState, templateState, templateVersion } from "./templates.ts";
 import { ranks, scheduleHandle } from "./turns.ts";
-
-/** An attachment. A `text/calendar` one is also an alternative part, so that clients show the invitation. */
-export interface Attachment {
-  filename: string;
-  contentType: string;
-  content: string | Uint8Array;
-}
 
 /** A mail to send: a template with variables, or a content made by the service itself. */
 export interface MailRequest {
@@ -40,15 +34,9 @@ export interface MailRequest {
   purpose: Purpose;
   templateId?: string | undefined;
   variables?: Readonly<Record<string, string>>;
-  content?: {
-    subject: string;
-    html?: string | undefined;
-    text?: string | undefined;
-    replyTo?: string | undefined;
-    /** Real ms after which it is not sent any more. */
-    expiresAt?: number;
-  };
-  attachments?: readonly Attachment[];
+  content?: Omit<StoredContent, "variables" | "attachments"> & { subject: string };
+  /** A `text/calendar` one is also an alternative part, so that clients show the invitation. */
+  attachments?: MimeFile[];
   /**
    * The origin. A refused `api` mail throws. For all other origins the refusal is recorded: a message whose deliveries are DENIED with the
    * code as reason.
@@ -76,9 +64,6 @@ const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 const WAKE_UP_MS = 2000;
 /** Seconds for `Retry-After` while mail can't be accepted. */
 const RETRY_AFTER_SECONDS = 30;
-/** Longest header value (RFC 5322, section 2.1.1), and most bytes of all attachments of a mail. */
-const MAX_SUBJECT_LENGTH = 998;
-const MAX_ATTACHMENT_BYTES = 10_485_760;
 /** Real seconds for which the owner of a message id is stored, as long as the message itself. */
 const OWNER_TTL_SECONDS = 7_776_000;
 
@@ -147,7 +132,7 @@ async function contentOrFault(
   runtime: Runtime,
   request: MailRequest,
   state: SendingState,
-): Promise<{ content: object; fault?: Fail }> {
+): Promise<{ content: StoredContent; fault?: Fail }> {
   if (request.denied !== undefined) return { content: {} };
   try {
     return { content: await contentOf(runtime, request, state) };
@@ -157,11 +142,15 @@ async function contentOrFault(
   }
 }
 
-async function contentOf(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): Promise<object> {
+async function contentOf(
+  runtime: Runtime,
+  request: MailRequest,
+  { rights, template }: SendingState,
+): Promise<StoredContent> {
+  const { content, attachments = [] } = request;
   const code = refusal(rights, request.purpose);
   if (code !== undefined) throw new Fail(code);
-  const content = request.content ? ownContent(request.content) : await fromTemplate(runtime, request, template);
-  return { ...content, ...withAttachments(request) };
+  return content ? { ...content, attachments } : fromTemplate(runtime, request, template);
 }
 
 /** The variables, after a check that the template can be rendered with them. */
@@ -169,7 +158,7 @@ async function fromTemplate(
   runtime: Runtime,
   { handle, purpose, origin, variables = {} }: MailRequest,
   template: TemplateState | undefined,
-): Promise<object> {
+): Promise<StoredContent> {
   if (template === undefined) throw new Fail("email_template_not_found");
   const { templateId, status, activeVersion: version } = template;
   if (status !== "ACTIVE") throw new Fail("email_template_not_active");
@@ -180,20 +169,6 @@ async function fromTemplate(
   // A value that its context forbids is refused now, not at the delivery.
   renderTemplate(parsed, variables);
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
-}
-
-function ownContent({ subject, html, text, replyTo, expiresAt }: NonNullable<MailRequest["content"]>): object {
-  if (/\p{Cc}/u.test(subject) || subject.length > MAX_SUBJECT_LENGTH)
-    throw invalid("/content/subject", "must be one line of at most 998 characters");
-  return { subject, html: html ?? null, text: text ?? null, replyTo: replyTo ?? null, expiresAt };
-}
-
-function withAttachments({ attachments = [] }: MailRequest): object {
-  if (attachments.length === 0) return {};
-  const list = attachments.map((one) => ({ ...one, content: Buffer.from(one.content as string).toString("base64") }));
-  if (list.reduce((sum, { content }) => sum + content.length, 0) > (MAX_ATTACHMENT_BYTES * 4) / 3)
-    throw invalid("/attachments", "are too large");
-  return { attachments: list };
 }
 
 function messageOf(runtime: Runtime, request: MailRequest, { rights, template }: SendingState): StoredMessage {
@@ -217,7 +192,7 @@ function messageOf(runtime: Runtime, request: MailRequest, { rights, template }:
 /** A message ready to be written: the source of its content, or why it is denied. */
 interface ReadyMessage {
   message: StoredMessage;
-  content: object;
+  content: StoredContent;
   denied: string | undefined;
   fault: Fail | undefined;
 }

@@ -1,5 +1,5 @@
 /** What other modules may import from email. */
-export { type Attachment, acceptMessage, sendMessage, unlessErased } from "./acceptance.ts";
+export { acceptMessage, sendMessage, unlessErased } from "./acceptance.ts";
 export { readBounces } from "./bounces.ts";
 export { dispatchMail } from "./dispatch.ts";
 export {

@@ -3,9 +3,9 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { type Attachment, acceptMessage, findSender, sendForHandle } from "../email/face.ts";
+import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
-import { layOut } from "../engines/mail/mail.ts";
+import { layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -189,7 +189,7 @@ async function attachmentsOf(
   runtime: Runtime,
   handle: string,
   { kept, reader, event }: { kept: BookingRecord; reader: Recipient; event: EventWords },
-): Promise<Attachment[]> {
+): Promise<MimeFile[]> {
   // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
   if (!wasConfirmed(kept)) return [];
   const booking = toBooking(handle, kept, runtime.now());
@@ -202,7 +202,7 @@ async function attachmentsOf(
           ...(reader.isOwner ? {} : { uid: guestUid(booking) }),
         });
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
-  return [{ filename: "invite.ics", contentType, content: Buffer.from(text) }];
+  return [{ filename: "invite.ics", contentType, content: Buffer.from(text).toString("base64") }];
 }
 
 /** A constant name of a booking that does not give its uid away. */
