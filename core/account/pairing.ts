@@ -86,7 +86,9 @@ export async function visitPairing(runtime: Runtime, input: Infer<typeof pairing
   if (status !== "pending") throw new Fail("attempt_not_pending");
   const days = SESSION_TTL_SECONDS / 86_400;
   const login = loginUrl(env, authorizeUrl(env, attemptId));
-  const visit = { attemptId, code: pairingCode(attemptId), device: device ?? "", days, loginUrl: login };
+  // The client derives the code from the attempt's id too.
+  const code = `${attemptId.slice(4, 8)}-${attemptId.slice(8, 12)}`;
+  const visit = { attemptId, code, device: device ?? "", days, loginUrl: login };
   const session = await sessionOfCookie(runtime, input.cookie);
   if (session === undefined) return visit;
   const { email, userId } = session;
@@ -148,11 +150,6 @@ export async function redeemPairing(
 /** base64url(SHA-256(verifier)), as in PKCE (RFC 7636, S256). */
 export function challengeOf(verifier: string): string {
   return sha256(verifier).toString("base64url");
-}
-
-/** The code to compare; the client derives it from the attempt's id too. */
-function pairingCode(attemptId: string): string {
-  return `${attemptId.slice(4, 8)}-${attemptId.slice(8, 12)}`;
 }
 
 function newCode(): string {

@@ -4,7 +4,7 @@ import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { listIds } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
@@ -20,12 +20,6 @@ const MAX_TOKENS = 200;
 /** Ms between two updates of the last use. */
 const TOUCH_INTERVAL_MS = 60_000;
 const day = 86_400_000;
-
-/** The user and scopes of a personal access token. */
-export interface TokenHolder {
-  userId: string;
-  scopes: Scope[];
-}
 
 /**
  * Creates a token for the signed-in user. The secret is returned only here; Redis stores its SHA-256. A token acts for its user on all of
@@ -86,7 +80,7 @@ export async function revokeToken({ redis }: Runtime, { tokenId }: Input<"tokenI
 }
 
 /** The holder of a secret, read live; `invalid_token` for every string that is not a valid token now. */
-export async function holderOf(redis: Redis, secret: string): Promise<TokenHolder> {
+export async function holderOf(redis: Redis, secret: string): Promise<TokenSession> {
   if (!form.test(secret)) throw new Fail("invalid_token");
   const input = { digest: sha256(secret), now: Date.now(), intervalMs: TOUCH_INTERVAL_MS };
   const [userId, held] = await scripts.useToken(redis, { token: keys.token(idOf(secret)) }, input);

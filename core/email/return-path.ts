@@ -1,16 +1,14 @@
 import { Buffer } from "node:buffer";
 import type { Env } from "../platform/env.ts";
 import { type Keys, roots, sameText, sign } from "../platform/sealing.ts";
+import type { DeliveryName } from "./events.ts";
 import { mailFromDomain } from "./identity.ts";
 
 /** The purpose of an address of the service: `b` receives bounces, `u` unsubscriptions. */
 type ReturnKind = "b" | "u";
 
-/** One recipient of a message, as outside names of its delivery contain it. */
-interface NamedDelivery {
-  messageId: string;
-  n: number;
-}
+/** A delivery, as its names outside the service contain it. */
+type NamedDelivery = Omit<DeliveryName, "handle">;
 
 type ReturnedDelivery = NamedDelivery & { kind: ReturnKind };
 

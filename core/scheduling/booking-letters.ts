@@ -54,11 +54,6 @@ export function bookingLetter(told: BookingWords): MailLayout {
   };
 }
 
-/** A line for a calendar with the link to manage a booking. */
-export function manageLine(language: string, address: string): string {
-  return `${wordsOf(language).mails.booking.actions.manage}: ${address}`;
-}
-
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
 export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
   const { language } = reader;

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
-import { spokenLanguage } from "../../schemas/languages.ts";
+import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
@@ -15,7 +15,6 @@ import { readRecord } from "../store/records.ts";
 import {
   bookingLetter,
   type EventWords,
-  manageLine,
   peopleFacts,
   type Recipient,
   withPresentableNames,
@@ -69,9 +68,10 @@ export async function aboutBooking(runtime: Runtime, handle: string, kept: Booki
 export async function visitorFile(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
   const { description } = await eventWordsOf(runtime, handle, booking.eventTypeId);
   const { language } = await settingsOf(runtime.redis, handle);
-  const manage = manageLine(spokenLanguage(booking.language, language), manageUrl(runtime, handle, booking));
+  const { manage } = wordsOf(spokenLanguage(booking.language, language)).mails.booking.actions;
+  const link = `${manage}: ${manageUrl(runtime, handle, booking)}`;
   return calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
-    description: [description, manage].filter(Boolean).join("\n\n"),
+    description: [description, link].filter(Boolean).join("\n\n"),
   });
 }
 

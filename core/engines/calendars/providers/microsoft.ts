@@ -1,6 +1,5 @@
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
-import { Fail } from "../../../platform/errors.ts";
 import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
 import { AccountApi, getWithGrant, isGone } from "../account-api.ts";
@@ -97,10 +96,8 @@ export const microsoft: Provider = {
   async connect(runtime, grant, settings) {
     mustGrant(grant, ["Calendars.ReadWrite"]);
     const url = `${settings.api}/me?$select=mail,userPrincipalName`;
-    const user = await getWithGrant<{ mail?: string | null; userPrincipalName?: string }>(runtime, grant, url);
-    const account = user.mail ?? user.userPrincipalName;
-    if (!account) throw new Fail("oauth_exchange_failed", { detail: "The account has no email address." });
-    return { account, secret: secretFor(grant) };
+    const user = await getWithGrant<{ mail?: string | null; userPrincipalName: string }>(runtime, grant, url);
+    return { account: user.mail || user.userPrincipalName, secret: secretFor(grant) };
   },
   calendars,
 };

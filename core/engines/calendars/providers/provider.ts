@@ -165,7 +165,7 @@ export interface ProviderMeetings {
 export interface Provider {
   /** Its OAuth settings, or undefined if the installation has no client for it; absent for providers without OAuth. */
   oauth?(env: Env): OAuthSettings | undefined;
-  /** The account of a grant, and the secret to store. */
+  /** The account of a grant, as the provider names it (unchecked), and the secret to store. */
   connect?(
     runtime: Runtime,
     grant: ProviderGrant,

@@ -61,9 +61,7 @@ export const stripe: Provider = {
     return { clientId, clientSecret, ...urls, api, scope: "read_write", login: "post", parameters: {} };
   },
   async connect(_runtime, { answer }) {
-    const account = answer.stripe_user_id;
-    if (typeof account !== "string") throw new Fail("oauth_exchange_failed");
-    return { account, secret: null };
+    return { account: answer.stripe_user_id as string, secret: null };
   },
   async disconnect(caller, { account }) {
     // A checkout that stays open can be paid, but not refunded.
@@ -101,13 +99,8 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
     // A payment copies its metadata to its charges, which refund events are about.
     ...fieldsOf("payment_intent_data[metadata]", metadata),
   };
-  const key = order.idempotencyKey;
   try {
-    return await call<CheckoutSession>(caller, "POST /v1/checkout/sessions", {
-      account,
-      form,
-      ...(key ? { key } : {}),
-    });
+    return await call(caller, "POST /v1/checkout/sessions", { account, form, key: order.idempotencyKey });
   } catch (error) {
     // The price is too small, say, its currency unknown, or the account is not ready or has withdrawn its grant.
     if (!(error instanceof StripeError && (error.status === 400 || isRevoked(error)))) throw error;
@@ -208,7 +201,7 @@ class StripeError extends Error {
 async function call<T>(
   { env, outbound }: Caller,
   line: string,
-  asked: { base?: string; account?: string; form?: Record<string, string>; key?: string },
+  asked: { base?: string; account?: string; form?: Record<string, string>; key?: string | undefined },
 ): Promise<T> {
   const { base = env.STRIPE_API_BASE, account, form, key } = asked;
   const [method, path] = line.split(" ") as [string, string];
