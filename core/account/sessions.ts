@@ -139,7 +139,6 @@ function sessionOf(env: Env, { sub = "", email, sid, aud = [], scope }: JWTPaylo
   return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}), ...bound };
 }
 
-/** The unverified issuer and key id of a token. */
 function unverifiedHeader(token: string): { issuer: string; kid: string | undefined } {
   try {
     return { issuer: decodeJwt(token).iss ?? "", kid: decodeProtectedHeader(token).kid };

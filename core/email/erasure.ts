@@ -51,7 +51,6 @@ async function eraseFromAnswer({ redis }: Runtime, named: MessageRecipient, reci
   if (answer !== null) await redis.set(key, withoutAddress(answer, recipient), "KEEPTTL", "XX");
 }
 
-/** JSON with the address replaced. */
 function withoutAddress(json: string, recipient: string): string {
   return json.replaceAll(JSON.stringify(recipient), JSON.stringify(ERASED_ADDRESS));
 }

@@ -101,9 +101,7 @@ export async function readTemplateVersion(
 ): Promise<{ template: Template }> {
   const { template } = await readTemplate(runtime, input);
   const version = Number(input.version);
-  const json = Number.isInteger(version)
-    ? await runtime.redis.get(keys.templateContent(input.handle, input.templateId, version))
-    : null;
+  const json = await runtime.redis.get(keys.templateContent(input.handle, input.templateId, version));
   if (json === null) throw new Fail("email_template_not_found");
   return { template: { ...template, ...(JSON.parse(json) as TemplateContent), activeVersion: version } };
 }

@@ -113,7 +113,6 @@ function refundDue(runtime: Runtime, before: BookingRecord, payment: Payment): C
   return { step: "paidTooLate", booking: { ...booking, updatedAt: timestamp(runtime) } };
 }
 
-/** The end of an unpaid booking. */
 function endedUnpaid(runtime: Runtime, before: StoredBooking): Change {
   const why = { status: "REJECTED", cancelledBy: "service", updatedAt: timestamp(runtime) } as const;
   return { step: "endedUnpaid", booking: { ...before, ...why } };

@@ -74,7 +74,6 @@ export async function deleteEventType(runtime: Runtime, { handle, eventTypeId }:
   if (!(await eventTypeRecords.remove(runtime, handle, eventTypeId))) throw new Fail("event_type_not_found");
 }
 
-/** The address where visitors book an event type. */
 function eventUrl({ env }: Runtime, handle: string, slug: string): string {
   return `${env.APP_URL}/apps/public/scheduling/${handle}/${slug}`;
 }

@@ -110,7 +110,6 @@ export function slotRequestOf(
   return { ...terms, clock, busy, booked, now };
 }
 
-/** An event type as visitors see it. */
 function publicEvent({ handle, event, timeZone }: BookableEvent): PublicEvent {
   const { enabled, amountMinor, currency } = event.payment;
   return {

@@ -86,7 +86,6 @@ export async function readMarked(calendar: MarkedCalendar, question: BusyQuestio
   return { mark: changes.mark, isWhole: false, changed: busyObjects(there, question), removed: [...removed] };
 }
 
-/** Groups events by their object. */
 function busyObjects(events: ListedEvent[], { from, to }: BusyQuestion): BusyObject[] {
   const objects = new Map<string, BusyObject>();
   for (const { objectId, taken } of events) {

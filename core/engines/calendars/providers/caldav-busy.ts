@@ -245,7 +245,6 @@ function missing(wanted: Listed[], fetched: Listed[]): string[] {
   return wanted.filter(({ name }) => !told.has(name)).map(({ href }) => href);
 }
 
-/** Adds the busy time of objects. */
 async function expandAll(
   reading: Reading,
   { objects, mark, into }: { objects: Listed[]; mark: Mark; into: BusyObject[] },

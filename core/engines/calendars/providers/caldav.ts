@@ -133,7 +133,6 @@ async function putObject(
   return { etag: etagOf(answer), object };
 }
 
-/** An existing object; undefined if there is none. */
 async function readObject(server: CalendarServer, eventId: string): Promise<ObjectState | undefined> {
   const answer = await server.send({ address: eventId, method: "GET" });
   if (isGone(answer)) return undefined;
@@ -148,7 +147,6 @@ function isCalendarOfEvents(response: Element): boolean {
   return isCalendar && (components.length === 0 || components.includes("VEVENT"));
 }
 
-/** The calendar of a response, by its URL. */
 function calendarOf(base: string, response: Element): Omit<ProviderCalendar, "primary"> {
   const calendarId = within(base, textIn(response, "href"));
   const privileges = every(response, "current-user-privilege-set");

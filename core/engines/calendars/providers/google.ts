@@ -119,7 +119,6 @@ function settingsFrom(env: Env): OAuthSettings | undefined {
   };
 }
 
-/** The path of a calendar's events. */
 function eventsOf(calendarId: string): string {
   return `/calendars/${encodeURIComponent(calendarId)}/events`;
 }

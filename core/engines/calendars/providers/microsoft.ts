@@ -213,7 +213,6 @@ function transactionOf({ calendarId, event, earlier }: EventWrite): string {
   return `${event.bookingUid}.${turn}`;
 }
 
-/** The booking UID of a transaction id. */
 function uidOf(env: Env, transaction: string | null | undefined): string | undefined {
   const [, bookingUid] = /^(.+)\.[0-9a-f]{12}$/.exec(transaction ?? "") ?? [];
   return bookingUid && ownUid(env, bookingUid);
