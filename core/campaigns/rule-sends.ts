@@ -4,6 +4,7 @@ import { acceptMessage, unlessErased } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
+import { pairsOf } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
 import { findRule, leadOf, rulesOf, type StoredRule, sendKeys, snapshot } from "./rules.ts";
@@ -38,9 +39,9 @@ export async function abandonSends(store: Pick<Runtime, "redis">, handle: string
   for (const campaignId of await redis.zrange(keys.campaigns(handle), 0, "-1"))
     for (const ruleId of await redis.zrange(keys.rules(handle, campaignId), 0, "-1"))
       for await (const found of redis.hscanStream(keys.ruleSends(handle, ruleId)) as AsyncIterable<string[]>)
-        for (let at = 0; at < found.length; at += 2) {
-          if (found[at + 1] !== "waiting") continue;
-          await settleSend(store, { handle, campaignId, ruleId, leadId: found[at] as string }, "denied");
+        for (const [leadId, state] of pairsOf(found)) {
+          if (state !== "waiting") continue;
+          await settleSend(store, { handle, campaignId, ruleId, leadId }, "denied");
           count++;
         }
   return count;

@@ -8,7 +8,7 @@ import {
 import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { transact } from "../store/redis.ts";
+import { pairsOf, transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 
 /** Lifetime of a calendar's stored objects in seconds. */
@@ -91,9 +91,7 @@ function packed({ tag, taken }: BusyObject): string {
 function unpacked(objectId: string, json: string): BusyObject {
   const [tag, ...series] = JSON.parse(json) as Packed;
   const taken = series.flatMap(([uid, ...times]) =>
-    Array.from({ length: times.length / 2 }, (_, at): BusyInterval => {
-      return { uid, from: times[at * 2] as number, to: times[at * 2 + 1] as number };
-    }),
+    (chunksOf(times, 2) as [number, number][]).map(([from, to]): BusyInterval => ({ uid, from, to })),
   );
   return { objectId, tag, taken };
 }
@@ -111,8 +109,7 @@ export async function* keptObjects({ redis }: Runtime, key: string): AsyncIterab
   let cursor = "0";
   do {
     const [next, flat] = await redis.hscan(key, cursor, "COUNT", BATCH_SIZE);
-    const names = flat.filter((_, at) => at % 2 === 0);
-    yield names.flatMap((name, at) => (name === readingField ? [] : unpacked(name, flat[at * 2 + 1] as string)));
+    yield pairsOf(flat).flatMap(([name, json]) => (name === readingField ? [] : unpacked(name, json)));
     cursor = next;
   } while (cursor !== "0");
 }
