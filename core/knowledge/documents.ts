@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
 import { type Document, type documentChange, MAX_DOCUMENT_BYTES, type newDocument } from "../../schemas/knowledge.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } from "../engines/search/search.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { maxNesting } from "../platform/html.ts";
@@ -10,6 +10,7 @@ import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { listIds } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
@@ -50,10 +51,7 @@ export async function readDocument(
 }
 
 /** The handle's documents, newest first, without content. */
-export async function listDocuments(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ documents: Document[]; nextCursor: string | null }> {
+export async function listDocuments(runtime: Runtime, input: ListInput): Promise<Listed<"documents", Document>> {
   const { ids, nextCursor } = await listIds(runtime, keys.documents(input.handle), input);
   const documents = await readDocuments(runtime, input.handle, ids);
   return { documents: documents.map(({ content: _, ...document }) => document), nextCursor };

@@ -4,7 +4,7 @@ import { addressDigest } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
+import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
 import { rankAfter, readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { personKey, RECENT_MS, recentKey } from "./capture.ts";
@@ -30,7 +30,7 @@ export async function readLead({ redis }: Runtime, input: Input<"handle" | "lead
 export async function listLeads(
   runtime: Runtime,
   input: Input<"handle", typeof leadListing>,
-): Promise<{ leads: Lead[]; nextCursor: string | null }> {
+): Promise<Listed<"leads", Lead>> {
   const list = keys.leads(input.handle);
   const { limit, after } = pageOf(runtime.env, input, list);
   const leads: Lead[] = [];

@@ -1,5 +1,5 @@
 import type { newPage, Page, pageChange, StoredPage } from "../../schemas/pages.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { pagesCounter, pagesCounterOf } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
@@ -7,6 +7,7 @@ import { cacheJson } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";
 import { checkContent } from "./content.ts";
@@ -61,10 +62,7 @@ export function readPage(runtime: Runtime, input: Input<"handle" | "pageSlug">):
 }
 
 /** The handle's pages, newest first. */
-export async function listPages(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ pages: Page[]; nextCursor: string | null }> {
+export async function listPages(runtime: Runtime, input: ListInput): Promise<Listed<"pages", Page>> {
   const { records, nextCursor } = await pageRecords.list(runtime, input);
   return { pages: records.map((stored) => toPage(runtime, input.handle, stored)), nextCursor };
 }

@@ -1,12 +1,13 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { ListedPurchase, StoredPurchase } from "../../schemas/payments.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { listIds } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
@@ -103,8 +104,8 @@ export async function purchaseOfBuyer(
 /** The purchases of a page, the newest first. */
 export async function listPurchases(
   runtime: Runtime,
-  input: Input<"handle" | "pageSlug", typeof listQuery>,
-): Promise<{ purchases: ListedPurchase[]; nextCursor: string | null }> {
+  input: ListInput<"handle" | "pageSlug">,
+): Promise<Listed<"purchases", ListedPurchase>> {
   const { ids, nextCursor } = await listIds(runtime, keys.pagePurchases(input.handle, input.pageSlug), input);
   const known = await readPurchases(runtime, input.handle, ids);
   return { purchases: known.map(({ payment: _, ...purchase }) => purchase), nextCursor };

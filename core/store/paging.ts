@@ -11,21 +11,14 @@ const macLetters = 43;
 
 type Env = Runtime["env"];
 
-/** The input of a list of a handle. */
-export type ListInput = Input<"handle", typeof listQuery>;
+/** The input of a list, by default of a handle. */
+export type ListInput<N extends string = "handle"> = Input<N, typeof listQuery>;
 
 /** One page of a list, under the plural of its resource, and the cursor of the next page. */
 export type Listed<N extends string, T> = Record<N, T[]> & { nextCursor: string | null };
 
 /** `limit` and `cursor` of a list request as a range of positions; `list` names the list, usually by its key. */
-export function pageOf(
-  env: Env,
-  input: { limit: number; cursor?: string | undefined },
-  list: string,
-): {
-  limit: number;
-  after: string | undefined;
-} {
+export function pageOf(env: Env, input: ListInput<never>, list: string): { limit: number; after: string | undefined } {
   return {
     limit: Math.min(input.limit, MAX_ITEMS),
     after: input.cursor === undefined ? undefined : open(env, input.cursor, list),

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
-import { cursorAfter, pageOf } from "./paging.ts";
+import { cursorAfter, type Listed, type ListInput, pageOf } from "./paging.ts";
 import { pairsOf, pipelined } from "./redis.ts";
 import { retryOnConflict } from "./retry.ts";
 import { scripts } from "./scripts.ts";
@@ -85,10 +85,7 @@ export class Records<T> {
   }
 
   /** One page of a handle's records, newest first. */
-  async list(
-    store: Pick<Runtime, "env" | "redis">,
-    input: { handle: string; limit: number; cursor?: string | undefined },
-  ): Promise<{ records: Versioned<T>[]; nextCursor: string | null }> {
+  async list(store: Pick<Runtime, "env" | "redis">, input: ListInput): Promise<Listed<"records", Versioned<T>>> {
     const { ids, nextCursor } = await listIds(store, this.#keys[1](input.handle), input);
     return { records: await this.named(store, input.handle, ids), nextCursor };
   }
@@ -188,8 +185,8 @@ function recordsIn<T>(rows: (string | null)[][]): Versioned<T>[] {
 export async function listIds(
   { env, redis }: Pick<Runtime, "env" | "redis">,
   list: string,
-  input: { limit: number; cursor?: string | undefined },
-): Promise<{ ids: string[]; nextCursor: string | null }> {
+  input: ListInput<never>,
+): Promise<Listed<"ids", string>> {
   const { limit, after } = pageOf(env, input, list);
   const start = after === undefined ? 0 : await rankAfter(redis, list, after);
   const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");

@@ -1,10 +1,11 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { type Delivery, type StoredDelivery, testEventType } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { listIds } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
 import { listeners, webhookRecords } from "./endpoints.ts";
@@ -80,8 +81,8 @@ export async function redeliverEvent(
 /** The deliveries of an endpoint in the last 30 days, newest first. */
 export async function listDeliveries(
   runtime: Runtime,
-  input: Input<"handle" | "webhookId", typeof listQuery>,
-): Promise<{ deliveries: Delivery[]; nextCursor: string | null }> {
+  input: ListInput<"handle" | "webhookId">,
+): Promise<Listed<"deliveries", Delivery>> {
   await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
   return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(toDelivery), nextCursor };

@@ -1,4 +1,4 @@
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import {
   type FormerSecret,
   type newWebhook,
@@ -13,6 +13,7 @@ import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { rebound, resealed, seal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from "./signature.ts";
@@ -68,10 +69,7 @@ export async function readWebhook(
 }
 
 /** The handle's endpoints, newest first. */
-export async function listWebhooks(
-  runtime: Runtime,
-  input: Input<"handle", typeof listQuery>,
-): Promise<{ webhooks: Webhook[]; nextCursor: string | null }> {
+export async function listWebhooks(runtime: Runtime, input: ListInput): Promise<Listed<"webhooks", Webhook>> {
   const { records, nextCursor } = await webhookRecords.list(runtime, input);
   return { webhooks: records.map(toWebhook), nextCursor };
 }
