@@ -8,7 +8,7 @@ import { job } from "../store/outbox.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { listIds } from "../store/records.ts";
 import { scripts } from "../store/scripts.ts";
-import { listeners, webhookRecords } from "./endpoints.ts";
+import { listeners, type WebhookPath, webhookRecords } from "./endpoints.ts";
 import { EVENT_TTL_MS, eventJob, madeAt } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
@@ -55,12 +55,9 @@ function aboutEvent(eventId: string, content: string): Pick<StoredDelivery, "eve
 }
 
 /** Sends an endpoint a test event, even if it is disabled: a success enables it again. */
-export async function testWebhook(
-  runtime: Runtime,
-  input: Input<"handle" | "webhookId">,
-): Promise<{ delivery: Delivery }> {
+export async function testWebhook(runtime: Runtime, input: WebhookPath): Promise<{ delivery: Delivery }> {
   const { handle, webhookId } = input;
-  await webhookRecords.read(runtime, input.handle, input.webhookId);
+  await webhookRecords.read(runtime, handle, webhookId);
   const { event, data } = eventJob(runtime, handle, { type: testEventType, data: { handle, webhookId } });
   await runtime.redis.set(event.key, event.content, "PX", event.retentionMs);
   return deliver(runtime, input, { eventId: data.eventId, type: testEventType });
@@ -72,7 +69,7 @@ export async function redeliverEvent(
   input: Input<"handle" | "webhookId" | "deliveryId">,
 ): Promise<{ delivery: Delivery }> {
   const { handle, webhookId, deliveryId } = input;
-  await webhookRecords.read(runtime, input.handle, input.webhookId);
+  await webhookRecords.read(runtime, handle, webhookId);
   const [known] = await readDeliveries(runtime, handle, [deliveryId]);
   if (known?.webhookId !== webhookId) throw new Fail("not_found", { detail: "The delivery does not exist." });
   return deliver(runtime, input, { eventId: known.eventId, type: known.type });
@@ -81,7 +78,7 @@ export async function redeliverEvent(
 /** The deliveries of an endpoint in the last 30 days, newest first. */
 export async function listDeliveries(
   runtime: Runtime,
-  input: ListInput<"handle" | "webhookId">,
+  input: ListInput<keyof WebhookPath>,
 ): Promise<Listed<"deliveries", Delivery>> {
   await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
@@ -89,11 +86,7 @@ export async function listDeliveries(
 }
 
 /** Deliveries by their ids, without missing ones. */
-async function readDeliveries(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  ids: string[],
-): Promise<StoredDelivery[]> {
+async function readDeliveries({ redis }: Runtime, handle: string, ids: string[]): Promise<StoredDelivery[]> {
   if (ids.length === 0) return [];
   const found = await redis.mget(ids.map((id) => keys.webhookDelivery(handle, id)));
   return found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as StoredDelivery]));
@@ -102,18 +95,18 @@ async function readDeliveries(
 /** Queues a delivery that the owner requested. */
 async function deliver(
   runtime: Runtime,
-  place: JobData<"webhooks.deliver">,
+  path: WebhookPath,
   event: Pick<Delivery, "eventId" | "type">,
 ): Promise<{ delivery: Delivery }> {
   const made = { ...event, deliveryId: runtime.id("dlv_"), asked: true };
-  const [delivery] = await queueDeliveries(runtime, place, [made]);
+  const [delivery] = await queueDeliveries(runtime, path, [made]);
   return { delivery: toDelivery(delivery as StoredDelivery) };
 }
 
 /** Adds deliveries to their endpoint's queue and wakes its sender. */
 async function queueDeliveries(
   runtime: Runtime,
-  { handle, webhookId }: JobData<"webhooks.deliver">,
+  { handle, webhookId }: WebhookPath,
   made: Pick<StoredDelivery, "deliveryId" | "eventId" | "type" | "asked" | "subject">[],
 ): Promise<StoredDelivery[]> {
   const now = Date.now();

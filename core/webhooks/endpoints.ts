@@ -29,11 +29,13 @@ export const webhookRecords = new Records<StoredWebhook>("webhook_not_found", [
   keys.webhooksVersion,
 ]);
 
+/** The path of an endpoint. */
+export type WebhookPath = Input<"handle" | "webhookId">;
+
+type WebhookInput = Input<"handle", typeof newWebhook>;
+
 /** Registers an endpoint; its secret is shown only here. `invalid_request` for a refused address. */
-export async function createWebhook(
-  runtime: Runtime,
-  input: Input<"handle", typeof newWebhook>,
-): Promise<{ webhook: ShownWebhook }> {
+export async function createWebhook(runtime: Runtime, input: WebhookInput): Promise<{ webhook: ShownWebhook }> {
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
@@ -53,18 +55,12 @@ export async function createWebhook(
 }
 
 /** The same at the older path, where `events` defaults to those of scheduling. */
-export function createSchedulingWebhook(
-  runtime: Runtime,
-  input: Input<"handle", typeof newWebhook>,
-): Promise<{ webhook: ShownWebhook }> {
+export function createSchedulingWebhook(runtime: Runtime, input: WebhookInput): Promise<{ webhook: ShownWebhook }> {
   return createWebhook(runtime, { ...input, events: input.events ?? [...schedulingEventTypes] });
 }
 
 /** One endpoint; `webhook_not_found`. */
-export async function readWebhook(
-  runtime: Runtime,
-  input: Input<"handle" | "webhookId">,
-): Promise<{ webhook: Webhook }> {
+export async function readWebhook(runtime: Runtime, input: WebhookPath): Promise<{ webhook: Webhook }> {
   return { webhook: toWebhook(await webhookRecords.read(runtime, input.handle, input.webhookId)) };
 }
 
@@ -75,17 +71,14 @@ export async function listWebhooks(runtime: Runtime, input: ListInput): Promise<
 }
 
 /** Removes an endpoint with its waiting deliveries; `webhook_not_found`. */
-export async function deleteWebhook(runtime: Runtime, input: Input<"handle" | "webhookId">): Promise<void> {
+export async function deleteWebhook(runtime: Runtime, input: WebhookPath): Promise<void> {
   const { handle, webhookId } = input;
   if (!(await webhookRecords.remove(runtime, handle, webhookId))) throw new Fail("webhook_not_found");
   await forgetQueue(runtime, input);
 }
 
 /** Gives an endpoint a new secret; all secrets of the last 24 hours sign too. `webhook_not_found`, `rate_limited` if there are too many. */
-export async function rotateSecret(
-  runtime: Runtime,
-  input: Input<"handle" | "webhookId">,
-): Promise<{ webhook: ShownWebhook }> {
+export async function rotateSecret(runtime: Runtime, input: WebhookPath): Promise<{ webhook: ShownWebhook }> {
   const { handle, webhookId: id } = input;
   const secret = newSecret();
   const sealed = seal(runtime.env, sealedPlace(handle, id), secret);
@@ -108,17 +101,14 @@ function withFormer(webhook: StoredWebhook): FormerSecret[] {
 }
 
 /** Enables or disables an endpoint; ignored if it is gone. */
-export async function setWebhookStatus(
-  runtime: Runtime,
-  { handle, webhookId }: { handle: string; webhookId: string },
-  status: Webhook["status"],
-): Promise<void> {
+export async function setWebhookStatus(runtime: Runtime, path: WebhookPath, status: Webhook["status"]): Promise<void> {
+  const { handle, webhookId } = path;
   await webhookRecords.change(runtime, handle, { id: webhookId, change: (current) => ({ ...current, status }) });
   runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
 }
 
 /** The enabled endpoints. */
-export async function listeners(runtime: Pick<Runtime, "redis">, handle: string): Promise<StoredWebhook[]> {
+export async function listeners(runtime: Runtime, handle: string): Promise<StoredWebhook[]> {
   return (await webhookRecords.all(runtime, handle)).filter(({ status }) => status === "ACTIVE");
 }
 
@@ -157,7 +147,7 @@ export async function rebindWebhooks(
 /** Replaces the sealed secrets of an endpoint. A former one without a successor is dropped, the current one gets a new secret. */
 async function changeSecrets(
   runtime: Store,
-  { handle, webhookId }: { handle: string; webhookId: string },
+  { handle, webhookId }: WebhookPath,
   change: (sealed: string) => string | undefined,
 ): Promise<void> {
   const fresh = seal(runtime.env, sealedPlace(handle, webhookId), newSecret());
@@ -174,10 +164,7 @@ async function changeSecrets(
 }
 
 /** Removes the waiting deliveries of a deleted endpoint. */
-export async function forgetQueue(
-  { redis }: Pick<Runtime, "redis">,
-  { handle, webhookId }: { handle: string; webhookId: string },
-): Promise<void> {
+export async function forgetQueue({ redis }: Runtime, { handle, webhookId }: WebhookPath): Promise<void> {
   await transact(redis, (transaction) => {
     transaction.del(keys.webhookQueue(handle, webhookId), keys.webhookAwake(handle, webhookId));
     transaction.del(keys.webhookFailing(handle, webhookId), keys.webhookDeliveries(handle, webhookId));

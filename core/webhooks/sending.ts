@@ -1,6 +1,5 @@
 // Not on engines/lanes: a job wakes the sender, and one round trip stores results and renews its lease.
 import { setTimeout } from "node:timers/promises";
-import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -9,7 +8,7 @@ import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { attempted, type Ended, type Sending } from "./attempts.ts";
 import { wakeJob } from "./deliveries.ts";
-import { forgetQueue, setWebhookStatus } from "./endpoints.ts";
+import { forgetQueue, setWebhookStatus, type WebhookPath } from "./endpoints.ts";
 import { sealedPlace, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
@@ -43,7 +42,6 @@ const EARLIER_WAIT_MS = 4000;
 /** Ms between two attempts of a turn without Redis. */
 const RETRY_INTERVAL_MS = 500;
 
-type DeliveryRef = JobData<"webhooks.deliver">;
 type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
 type LeasedReply = Extract<TurnReply, [string, "taken", ...unknown[]]>;
 
@@ -54,7 +52,7 @@ type LeasedReply = Extract<TurnReply, [string, "taken", ...unknown[]]>;
  */
 export async function sendDeliveries(
   runtime: Runtime,
-  place: DeliveryRef,
+  place: WebhookPath,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
   const sender = new Sender(runtime, place, signal);
@@ -69,7 +67,7 @@ export async function sendDeliveries(
 /** The sender of an endpoint and its work in progress. */
 class Sender {
   readonly #runtime: Runtime;
-  readonly #place: DeliveryRef;
+  readonly #place: WebhookPath;
   readonly #signal: AbortSignal;
   readonly #id: string;
   readonly #running = new Set<Promise<void>>();
@@ -79,7 +77,7 @@ class Sender {
   readonly #newest = new Map<string, Promise<void>>();
   #pollMs = MIN_POLL_MS;
 
-  constructor(runtime: Runtime, place: DeliveryRef, signal: AbortSignal) {
+  constructor(runtime: Runtime, place: WebhookPath, signal: AbortSignal) {
     this.#runtime = runtime;
     this.#place = place;
     this.#signal = signal;
@@ -217,7 +215,7 @@ function share(): number {
   return Math.min(MAX_CONCURRENT_DELIVERIES, Math.max(1, Math.floor(MAX_PROCESS_DELIVERIES / senders)));
 }
 
-function turnKeys({ handle, webhookId }: DeliveryRef): Parameters<typeof scripts.turnWebhookSender>[1] {
+function turnKeys({ handle, webhookId }: WebhookPath): Parameters<typeof scripts.turnWebhookSender>[1] {
   return {
     queue: keys.webhookQueue(handle, webhookId),
     awake: keys.webhookAwake(handle, webhookId),
