@@ -1,5 +1,7 @@
 import type { Fail } from "../core/platform/errors.ts";
 import { hasWords, wordsOf } from "../schemas/languages.ts";
+import type { leadAccepted } from "../schemas/leads.ts";
+import type { Infer } from "../schemas/schema.ts";
 import { cardLink, cardView, codeInput, otherLink } from "./card.ts";
 import { onThisHost } from "./hosts.ts";
 import { html } from "./html.ts";
@@ -14,10 +16,7 @@ interface Origin {
 }
 
 /** The page after a form was submitted, in the language of the form's page: thanks and a link back, or the form for the mailed code. */
-export async function leadView(
-  { lead }: { lead: { leadId: string; status: string } },
-  request: Request,
-): Promise<View> {
+export async function leadView({ lead }: Infer<typeof leadAccepted>, request: Request): Promise<View> {
   const { formPage: page } = request;
   const origin = { language: await languageOfPage(request, page && slugOf(page)), page };
   if (lead.status === "UNVERIFIED") return codeView(request, origin, { leadId: lead.leadId, isWrong: false });

@@ -31,7 +31,7 @@ import {
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;
 
-type LeadAcceptance = Infer<typeof leadAccepted>["lead"];
+type Acceptance = Infer<typeof leadAccepted>;
 
 /** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
@@ -48,10 +48,7 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
  * Stores a lead with its trigger and jobs in one step. The same email, page and campaign within 24 h updates the lead and is a new
  * trigger. A filled honeypot gets the same response and is not stored.
  */
-export async function captureLead(
-  runtime: Runtime,
-  input: Input<"handle", typeof newLead>,
-): Promise<{ lead: LeadAcceptance }> {
+export async function captureLead(runtime: Runtime, input: Input<"handle", typeof newLead>): Promise<Acceptance> {
   const content = readLeadInput(input);
   if (content === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
   const { redis } = runtime;
@@ -59,7 +56,7 @@ export async function captureLead(
   // Most visitors are new: an earlier lead is read only if the script reports one.
   const attempt = async (alone: boolean) =>
     tryCapture(runtime, capture, alone ? undefined : await readRecent(redis, capture));
-  return { lead: await retryOnConflict(redis, capture.identity, attempt) };
+  return retryOnConflict(redis, capture.identity, attempt);
 }
 
 /** The input, its campaign, whether its address must be verified, and the key that identifies it for a day. */
@@ -102,11 +99,7 @@ async function readRecent(redis: Redis, { handle, identity }: Capture): Promise<
 }
 
 /** Writes the lead, merged with the recent one; undefined if a concurrent request has changed that. */
-async function tryCapture(
-  runtime: Runtime,
-  capture: Capture,
-  recent: RecentLead | undefined,
-): Promise<LeadAcceptance | undefined> {
+async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLead): Promise<Acceptance | undefined> {
   const { handle, identity, verify } = capture;
   const at = runtime.now();
   const lead = merged(recent?.lead?.leadId ?? runtime.id("lead_"), capture, { current: recent?.lead, at });
@@ -130,7 +123,7 @@ async function tryCapture(
     scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
   );
   // The same answer for a verified address: strangers can't learn about it.
-  return word === "written" ? { leadId, status: verify ? "UNVERIFIED" : "ACCEPTED" } : undefined;
+  return word === "written" ? { lead: { leadId, status: verify ? "UNVERIFIED" : "ACCEPTED" } } : undefined;
 }
 
 /** The known lead overlaid with the new input, except for verified content. */

@@ -1,7 +1,7 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import type { leadCode } from "../../schemas/leads.ts";
-import type { Input } from "../../schemas/schema.ts";
+import type { leadCode, leadVerified } from "../../schemas/leads.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender, unlessErased } from "../email/face.ts";
 import { layOut } from "../engines/mail/mail.ts";
@@ -26,6 +26,8 @@ const MAX_WRONG_CODES = 5;
 const allowed = { burst: 3, rate: 3 / 900 };
 
 const codePurpose = "lead code";
+
+type CodeInput = Input<"handle" | "leadId", typeof leadCode>;
 
 /** Mails a lead its code through the handle's LEAD_VERIFICATION sender. The code is never stored: it is derived from the round. */
 export async function sendLeadCode(
@@ -68,10 +70,7 @@ export async function sendLeadCode(
  * Verifies the code that a visitor typed; repeatable. `invalid_verification_code` for a wrong or late code, and for a verified lead too, so
  * that strangers don't learn of it. `lead_not_found`.
  */
-export async function verifyLead(
-  runtime: Runtime,
-  input: Input<"handle" | "leadId", typeof leadCode>,
-): Promise<{ lead: { leadId: string; status: "VERIFIED" } }> {
+export async function verifyLead(runtime: Runtime, input: CodeInput): Promise<Infer<typeof leadVerified>> {
   const { handle, leadId } = input;
   const result = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), async () => {
     const lead = await requireRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId), "lead_not_found");
@@ -84,7 +83,7 @@ export async function verifyLead(
 
 async function tryCode(
   runtime: Runtime,
-  { handle, leadId, code }: Input<"handle" | "leadId", typeof leadCode>,
+  { handle, leadId, code }: CodeInput,
   lead: StoredLead & { version: number },
 ): Promise<string> {
   const { env, redis, queues } = runtime;

@@ -4,7 +4,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
-import { pageUrl } from "./pages.ts";
+import { type PagePath, pageUrl } from "./pages.ts";
 
 /** Most pages of a handle in its sitemap, newest first. */
 const MAX_LISTED = 1000;
@@ -19,11 +19,7 @@ export async function handleOfHost(runtime: Runtime, name: string): Promise<stri
 }
 
 /** The address of a page on the visitor's host, if that serves the handle; else the page's own address. */
-export async function visitedUrl(
-  runtime: Runtime,
-  { handle, pageSlug }: Input<"handle" | "pageSlug">,
-  host: string,
-): Promise<URL> {
+export async function visitedUrl(runtime: Runtime, { handle, pageSlug }: PagePath, host: string): Promise<URL> {
   const isServedThere = (await handleOfHost(runtime, host)) === handle;
   const { protocol } = new URL(runtime.env.BASE_URL);
   const visited = `${protocol}//${host}/${pageSlug}`;

@@ -18,6 +18,9 @@ const cacheOf = perConnection(
   () => new VersionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH),
 );
 
+/** The path of a page. */
+export type PagePath = Input<"handle" | "pageSlug">;
+
 const pageRecords = new Records<StoredPage>("page_not_found", [keys.page, keys.pages, keys.handle], {
   counterField: pagesCounter,
 });
@@ -48,13 +51,13 @@ export async function updatePage(
 }
 
 /** Publishes a page; idempotent. */
-export async function publishPage(runtime: Runtime, input: Input<"handle" | "pageSlug">): Promise<{ page: Page }> {
+export async function publishPage(runtime: Runtime, input: PagePath): Promise<{ page: Page }> {
   const { page } = await readPage(runtime, input);
   return page.status === "PUBLISHED" ? { page } : updatePage(runtime, { ...input, status: "PUBLISHED" });
 }
 
 /** One page, including drafts. */
-export function readPage(runtime: Runtime, input: Input<"handle" | "pageSlug">): Promise<{ page: Page }> {
+export function readPage(runtime: Runtime, input: PagePath): Promise<{ page: Page }> {
   const { handle, pageSlug } = input;
   const make = async () =>
     cacheJson({ page: toPage(runtime, handle, await pageRecords.read(runtime, handle, pageSlug)) });
@@ -68,7 +71,7 @@ export async function listPages(runtime: Runtime, input: ListInput): Promise<Lis
 }
 
 /** Removes a page; `page_not_found`. */
-export async function deletePage(runtime: Runtime, input: Input<"handle" | "pageSlug">): Promise<void> {
+export async function deletePage(runtime: Runtime, input: PagePath): Promise<void> {
   if (!(await pageRecords.remove(runtime, input.handle, input.pageSlug))) throw new Fail("page_not_found");
 }
 
@@ -79,7 +82,7 @@ export async function deletePage(runtime: Runtime, input: Input<"handle" | "page
 export async function cachedPage<T extends { page: StoredPage }>(
   { redis }: Runtime,
   reader: "owner" | "visitor",
-  { handle, pageSlug, make }: Input<"handle" | "pageSlug"> & { make: () => Promise<T> },
+  { handle, pageSlug, make }: PagePath & { make: () => Promise<T> },
 ): Promise<T> {
   const state = await pagesCounterOf(redis, handle);
   const { value } = await cacheOf(redis).get(`${reader} ${handle}/${pageSlug}`, state, async () => {

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import type { pageVisit, StoredPage } from "../../schemas/pages.ts";
-import type { Input } from "../../schemas/schema.ts";
+import type { accessAnswer, pageVisit, StoredPage } from "../../schemas/pages.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readHtml } from "../engines/answers/answers.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
@@ -10,10 +10,9 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
-import { cachedPage, pageUrl } from "./pages.ts";
+import { cachedPage, type PagePath, pageUrl } from "./pages.ts";
 
 type VisitInput = Input<"handle" | "pageSlug", typeof pageVisit>;
-type PagePath = Input<"handle" | "pageSlug">;
 
 /** A published page as one visitor may see it. */
 export interface PageVisit {
@@ -72,10 +71,7 @@ async function canBeBought({ payments }: Runtime, handle: string, { price }: Sto
 }
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */
-export async function checkPageAccess(
-  runtime: Runtime,
-  input: VisitInput,
-): Promise<{ accessMode: "PUBLIC" | "PAID"; hasAccess: boolean }> {
+export async function checkPageAccess(runtime: Runtime, input: VisitInput): Promise<Infer<typeof accessAnswer>> {
   const { page } = await shownPage(runtime, input);
   return { accessMode: page.accessMode, hasAccess: await mayRead(runtime, page, input) };
 }
@@ -183,6 +179,6 @@ function tokenOf(payment: string | null): string {
   return Buffer.from(payment ?? "").toString("base64url");
 }
 
-function cookieName(input: { handle: string; pageSlug: string }): string {
+function cookieName(input: PagePath): string {
   return `page-access.${input.handle}.${input.pageSlug}`;
 }

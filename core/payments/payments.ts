@@ -31,7 +31,7 @@ import {
 } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { findPurchase, noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
+import { findPurchase, noteReturnedPayment, type PagePath, recordPurchase, refundedAt } from "./purchases.ts";
 
 type BookingName = { handle: string; bookingUid: string };
 
@@ -120,7 +120,7 @@ export async function returnToPage(
 /** The payment of this page by a checkout, which is recorded; undefined for an unpaid or foreign one. A recorded one needs no provider. */
 async function purchaseBy(
   runtime: Runtime,
-  page: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
+  page: PagePath,
   session: string,
 ): Promise<{ payment: string | null } | undefined> {
   const known = await findPurchase(runtime, page.handle, session);
@@ -131,11 +131,8 @@ async function purchaseBy(
 }
 
 /** The session of the handle's account by which this page was paid; undefined for any other session. */
-async function paidSession(
-  runtime: Runtime,
-  { handle, pageSlug }: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
-  id: string,
-): Promise<CheckoutSession | undefined> {
+async function paidSession(runtime: Runtime, page: PagePath, id: string): Promise<CheckoutSession | undefined> {
+  const { handle, pageSlug } = page;
   const account = (await accountOf(runtime, handle))?.account;
   if (account === undefined) return undefined;
   const session = await watched(runtime, { handle, account }, readSession(runtime, account, id)).catch((error: Error) =>
@@ -186,11 +183,7 @@ async function isReceiver(runtime: Runtime, handle: string, { account, data }: S
   return (await findBooking(runtime.redis, handle, bookingUid))?.payment?.account === account;
 }
 
-async function notePage(
-  runtime: Runtime,
-  event: StripeEvent,
-  page: { handle: string; pageSlug: string },
-): Promise<void> {
+async function notePage(runtime: Runtime, event: StripeEvent, page: PagePath): Promise<void> {
   const { object } = event.data;
   if (isRefunded(event) && object.payment_intent)
     return noteReturnedPayment(runtime, page.handle, object.payment_intent);

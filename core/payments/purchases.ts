@@ -16,10 +16,11 @@ import { eventJob } from "../webhooks/face.ts";
 /** Seconds for which a purchase is stored: its buyer can get the link, and a later event of its checkout is recognised. */
 const PURCHASE_RETENTION_SECONDS = 400 * 86_400;
 
-type Path = { handle: string; pageSlug: string };
+/** The path of a paid page. */
+export type PagePath = Input<"handle" | "pageSlug">;
 
 /** Records the purchase of a page, with its webhook event and the buyer's mail, in one step; idempotent. */
-export async function recordPurchase(runtime: Runtime, path: Path, session: CheckoutSession): Promise<void> {
+export async function recordPurchase(runtime: Runtime, path: PagePath, session: CheckoutSession): Promise<void> {
   const { handle, pageSlug } = path;
   const purchase = purchaseOf(runtime, path, session);
   const { sessionId, email, purchasedAt } = purchase;
@@ -42,7 +43,7 @@ export async function recordPurchase(runtime: Runtime, path: Path, session: Chec
 
 function purchaseOf(
   runtime: Runtime,
-  { pageSlug }: Path,
+  { pageSlug }: PagePath,
   { id, amount_total, currency, payment_intent, customer_details }: CheckoutSession,
 ): StoredPurchase {
   const email = customer_details?.email ?? "";
@@ -92,7 +93,7 @@ export async function findPurchase(
 /** The newest purchase of a page by the buyer of an address (`addressDigest`) that was not refunded; undefined without any. */
 export async function purchaseOfBuyer(
   runtime: Runtime,
-  { handle, pageSlug, buyer }: Path & { buyer: string },
+  { handle, pageSlug, buyer }: PagePath & { buyer: string },
 ): Promise<KnownPurchase | undefined> {
   const sessions = await runtime.redis.smembers(keys.pageBuyer(handle, buyer));
   const all = await readPurchases(runtime, handle, sessions);

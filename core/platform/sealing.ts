@@ -46,13 +46,9 @@ export function resealed(env: Keys, place: SealedPlace, sealed: string): string 
 /**
  * A sealed secret, bound to another record and sealed with the current key; undefined if its key is unknown here. Throws if it is damaged.
  */
-export function rebound(
-  env: Keys,
-  { from, to }: Record<"from" | "to", SealedPlace>,
-  sealed: string,
-): string | undefined {
+export function rebound(env: Keys, place: Record<"from" | "to", SealedPlace>, sealed: string): string | undefined {
   const known = roots(env).some((key) => keyId(key) === sealed.split(".")[1]);
-  return known ? seal(env, to, unseal(env, from, sealed)) : undefined;
+  return known ? seal(env, place.to, unseal(env, place.from, sealed)) : undefined;
 }
 
 /** A MAC (HMAC-SHA-256, base64url) over `text` under the current key, for values that visitors carry. */

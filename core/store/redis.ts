@@ -1,4 +1,4 @@
-import { Cluster, Redis, ReplyError } from "ioredis";
+import { type ChainableCommander, Cluster, Redis, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
 
 /** The purpose of a connection: commands that fail in time, or blocking reads that wait indefinitely. */
@@ -192,10 +192,7 @@ export function pairsOf(flat: string[]): [string, string][] {
 }
 
 /** Runs a transaction that `fill` queues and returns its replies; a failed command fails the whole call. */
-export async function transact(
-  redis: Redis,
-  fill: (transaction: ReturnType<Redis["multi"]>) => void,
-): Promise<unknown[]> {
+export async function transact(redis: Redis, fill: (transaction: ChainableCommander) => void): Promise<unknown[]> {
   const transaction = redis.multi();
   fill(transaction);
   return replies(redis, await transaction.exec());
@@ -205,10 +202,7 @@ export async function transact(
  * Sends commands in one round trip and returns their replies; the first failed one fails the call. All keys must have one hash tag.
  * Otherwise use `Promise.all` of single commands: it works on a cluster, and is one round trip to a single server too.
  */
-export async function pipelined(
-  redis: Redis,
-  fill: (pipeline: ReturnType<Redis["pipeline"]>) => void,
-): Promise<unknown[]> {
+export async function pipelined(redis: Redis, fill: (pipeline: ChainableCommander) => void): Promise<unknown[]> {
   const pipeline = redis.pipeline();
   fill(pipeline);
   return replies(redis, await pipeline.exec());
