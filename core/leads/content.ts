@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
-import { fieldName, type Lead, MAX_FIELDS, MAX_VALUE_LENGTH, newLead } from "../../schemas/leads.ts";
-import type { Infer } from "../../schemas/schema.ts";
+import { fieldName, type Lead, leadContext, MAX_FIELDS, MAX_VALUE_LENGTH, newLead } from "../../schemas/leads.ts";
+import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { AnswerRefused } from "../platform/exchange.ts";
@@ -44,6 +44,7 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
   const address = typeof email === "string" ? email.trim() : "";
   if (!isAddress(address)) throw invalid("/email", "must be an email address");
   const context = decorativePart(content.leadContext);
+  const conversation = context ? disclosed(context) : null;
   const tracking = decorativePart(content.tracking);
   const custom = Object.entries(content).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
@@ -55,9 +56,10 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
       ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
     ]),
-    pageSlug: content.pageSlug ?? pageOf(context),
+    // The page of the conversation, if the lead names none.
+    pageSlug: (content.pageSlug ?? conversation?.pageSlug) || null,
     campaignId: content.campaignId ?? null,
-    leadContext: context ? disclosed(context) : null,
+    leadContext: conversation,
     tracking: tracking ? (cutTexts(tracking) as Record<string, unknown>) : null,
     consent: content.consent ?? null,
     language: content.visitorLanguage,
@@ -76,11 +78,6 @@ const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}
 function withoutBlanks(input: Infer<typeof newLead>): Infer<typeof newLead> {
   const filled = Object.entries(input).filter(([name, value]) => value !== "" || !ownKeys.has(name));
   return Object.fromEntries(filled) as Infer<typeof newLead>;
-}
-
-/** The page of the conversation, if the lead names none. */
-function pageOf(context: Record<string, unknown> | undefined): string | null {
-  return (typeof context?.pageSlug === "string" && context.pageSlug.slice(0, 96)) || null;
 }
 
 /** True for a value that can't be a custom field: an object, or a list of anything but scalars. */
@@ -140,19 +137,15 @@ function customFields(list: { path: string; name: string; value: unknown }[]): R
   return fields;
 }
 
+/** The parts of a conversation that its shape names, cut to their lengths. */
 function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
-  const text = (name: string, length: number) =>
-    typeof context[name] === "string" ? { [name]: (context[name] as string).slice(0, length) } : {};
-  const titles = Array.isArray(context.evidenceTitles)
-    ? context.evidenceTitles.filter((one) => typeof one === "string")
-    : [];
-  return {
-    ...text("pageSlug", 96),
-    ...text("visitorQuestion", 500),
-    ...text("visibleAnswerText", 10_000),
-    evidenceTitles: titles.slice(0, 20).map((title: string) => title.slice(0, 300)),
-    ...text("retrievalMode", 100),
-  };
+  const { evidenceTitles: list = {}, ...texts } = propertiesOf(leadContext);
+  const cut = (value: unknown, { maxLength }: Schema<unknown>) =>
+    typeof value === "string" ? [value.slice(0, maxLength as number)] : [];
+  const named = Object.entries(texts).flatMap(([name, text]) => cut(context[name], text).map((value) => [name, value]));
+  const titles = Array.isArray(context.evidenceTitles) ? context.evidenceTitles : [];
+  const evidenceTitles = titles.flatMap((title) => cut(title, list.items as Schema<unknown>));
+  return { ...Object.fromEntries(named), evidenceTitles: evidenceTitles.slice(0, list.maxItems as number) };
 }
 
 /** Overlays content over earlier content: later values win, absent ones stay. Nothing else of either lead is in the result. */
