@@ -103,13 +103,11 @@ const cookie = s.optional(s.string());
 /** The decision by one of our own forms, which only its page can send. */
 const decided = { decision, proof: s.string({ maxLength: 200 }), cookie };
 
-/** `POST /oauth/assistant/desktop/authorize`. */
 export const pairingDecision = s.object({ attemptId, decision });
 /** The result of the decision. */
 export const pairingDecided = s.object({ attemptId: s.string(), status: s.oneOf("authorised", "denied") });
 export type PairingDecided = s.Infer<typeof pairingDecided>;
 
-/** `POST /oauth/assistant/desktop/redeem`. */
 export const pairingRedemption = s.object({
   attemptId,
   deviceProofVerifier: s.string({ minLength: 1, maxLength: 512 }),

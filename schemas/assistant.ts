@@ -25,7 +25,6 @@ export const chatRequest = s.object({
   trigger: s.optional(s.anything),
 });
 
-/** `GET …/agentic-chat/{chatId}/stream`. */
 export const chatStream = s.object({ lastEventId: s.optional(s.string({ maxLength: 20 })) });
 
 export const evidenceCard = s.component("EvidenceCard", {

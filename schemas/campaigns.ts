@@ -44,9 +44,7 @@ const derived = s.ignored("ruleId", "version", "createdAt", "updatedAt", "counts
 
 /** `POST …/email-rules`. `delayMinutes` is checked by the function, for its own error codes. */
 export const newRule = s.object({ ...body, ...derived });
-/** `PUT …/email-rules/{ruleId}`. */
 export const ruleChange = s.object({ ...derived, ...s.expected, ...s.partial(body) });
-/** `GET …/email-rules/{ruleId}/preview`. */
 export const rulePreview = s.object({ leadId: s.id });
 
 /** A campaign email rule (docs/reference.md, "Email rules"). */
@@ -65,7 +63,6 @@ export const rule = s.component("EmailRule", {
 });
 export type Rule = s.Infer<typeof rule>;
 
-/** `POST …/conversions`. */
 export const newConversion = s.object({
   leadId: s.id,
   campaignId: s.id,

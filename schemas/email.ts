@@ -44,7 +44,6 @@ export const domainName = s.string({
     "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
 });
 
-/** `POST /v2/account/domains`. */
 export const newDomain = s.object({
   domain: domainName,
   handle: s.optional(s.nullable(s.handle)),
@@ -145,7 +144,6 @@ const templateBody = {
 };
 const templateDerived = s.ignored("activeVersion", "version", "url", "createdAt", "updatedAt");
 
-/** `POST …/templates`. */
 export const newTemplate = s.object({
   templateId: s.withCode(s.string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
   ...templateBody,
@@ -162,7 +160,6 @@ export const templateChange = s.object({
 
 const variables = s.map(s.text(20_000), { maxProperties: 200 });
 
-/** `POST …/templates/{templateId}/preview`. */
 export const templatePreview = s.object({ variables: s.withDefault(variables, {}) });
 
 /** A template as its owner reads it. */
@@ -246,7 +243,6 @@ export const eventListing = s.object({
 
 // suppressions
 
-/** `POST …/suppressions`. */
 export const newSuppression = s.object({
   email: s.email,
   reason: s.optional(s.nullable(s.line(200))),

@@ -4,7 +4,6 @@ import * as s from "./schema.ts";
 export const providerKeys = ["google", "microsoft", "caldav", "zoom", "stripe"] as const;
 export type ProviderKey = (typeof providerKeys)[number];
 
-/** `POST …/oauth/callback`. */
 export const oauthCallback = s.object({
   code: s.string({ minLength: 1, maxLength: 4096 }),
   state: s.string({ minLength: 1, maxLength: 256 }),
@@ -46,7 +45,6 @@ export const oauthStarted = s.object({ authorizeUrl: s.string({ format: "uri" })
 /** A stored account; `secret` is sealed JSON, null if the provider needs none. */
 export type StoredCredential = Credential & { secret: string | null };
 
-/** `POST …/integrations/caldav/credentials`. */
 export const newCaldavCredential = s.object({
   serverUrl: s.webAddress,
   username: s.string({ minLength: 1, maxLength: 320 }),

@@ -17,10 +17,8 @@ const body = {
 
 const derived = s.ignored("documentId", "status", "chunkCount", "createdAt", "updatedAt");
 
-/** `POST …/knowledge/documents`. */
 export const newDocument = s.object({ ...body, ...derived });
 
-/** `PUT …/knowledge/documents/{documentId}`. */
 export const documentChange = s.object({ ...derived, ...s.partial(body) });
 
 /** `POST …/knowledge/query`; `limit` is clamped to 50. */

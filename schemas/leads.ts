@@ -78,14 +78,10 @@ const filters = {
   campaignId: s.optional(s.text(128)),
   since: s.optional(s.instantOrDate),
 };
-/** `GET …/leads`. */
 export const leadListing = s.object({ ...filters, q: s.optional(s.text(200)), ...s.listing });
-/** `GET …/leads/export`. */
 export const leadExport = s.object(filters);
-/** `POST …/leads/{leadId}/verify`. */
 export const leadCode = s.object({ code: s.string({ minLength: 1, maxLength: 20 }) });
 
-/** `POST …/campaigns`. */
 export const newCampaign = s.object({
   campaignId: s.optional(s.id),
   name: s.text(200, { minLength: 1 }),

@@ -33,7 +33,6 @@ const body = {
   price: s.optional(s.nullable(pagePrice)),
 };
 
-/** `POST …/pages`. */
 export const newPage = s.object({ pageSlug: s.slug, ...body, ...derived });
 
 /** `PUT …/pages/{pageSlug}`: absent fields keep their value. */

@@ -114,7 +114,6 @@ const paymentFields = {
 const payment = s.object(paymentFields);
 const derived = s.ignored("version", "createdAt", "updatedAt", "revision", "url", "bookable", "reason");
 
-/** `POST …/scheduling/event-types`. */
 export const newEventType = s.object({
   ...eventTypeBody,
   buffers: s.withDefault(buffers, { beforeMinutes: 0, afterMinutes: 0 }),
@@ -236,7 +235,6 @@ export const newBooking = s.object({
   visitorLanguage,
 });
 
-/** `POST …/reschedule`. */
 export const bookingMove = s.object({
   bookingUid: s.string({ minLength: 1, maxLength: 128 }),
   slot: s.optional(s.needed(slot, missing)),
@@ -247,7 +245,6 @@ export const bookingMove = s.object({
 
 /** `POST …/bookings/{uid}/cancel` by a visitor or the owner. */
 export const cancellation = s.object({ cancellationReason: reason });
-/** `POST …/scheduling/bookings/{uid}/decline`. */
 export const declining = s.object({ reason });
 
 const bookingStatuses = ["ACCEPTED", "PENDING", "PENDING_PAYMENT", "REJECTED", "CANCELLED"] as const;
@@ -355,7 +352,6 @@ export const mailKinds = [
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 
-/** `POST …/scheduling/calendar-feed`. */
 export const newCalendarFeed = s.object(s.ignored("createdAt", "url"));
 /** A calendar feed without its address. */
 export const calendarFeed = s.component("CalendarFeed", { createdAt: s.instant });
