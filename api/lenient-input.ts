@@ -1,3 +1,4 @@
+import { membersOf } from "../core/platform/json.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { cutText, sameWord } from "../core/platform/words.ts";
 import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
@@ -21,7 +22,7 @@ export function normaliseInput(schema: Schema<unknown>, input: Record<string, un
 function normalised(schema: Schema<unknown>, value: unknown, isVisitors: boolean): unknown {
   const { items } = schema as { items?: Schema<unknown> };
   if (Array.isArray(value) && items) return value.map((one) => normalised(items, one, isVisitors));
-  if (takes(schema, value, "object")) normaliseInput(schema, value as Record<string, unknown>, isVisitors);
+  normaliseInput(schema, membersOf(value), isVisitors);
   if (isVisitors) return lenient(schema, value);
   return typeof value === "string" ? foldedText(schema, value) : value;
 }
@@ -54,10 +55,9 @@ function foldedText(schema: Schema<unknown>, value: string): string {
   return known.find((word) => sameWord(word, value)) ?? lower;
 }
 
-/** True if the schema accepts the value's type and, if `named` is given, it is that type. */
-function takes(schema: Schema<unknown>, value: unknown, named?: string): boolean {
-  const kind = Array.isArray(value) ? "array" : value === null ? "null" : typeof value;
-  return isOf(schema, kind) && (named ?? kind) === kind;
+/** True if the schema accepts the value's type. */
+function takes(schema: Schema<unknown>, value: unknown): boolean {
+  return isOf(schema, Array.isArray(value) ? "array" : value === null ? "null" : typeof value);
 }
 
 function isOf({ type }: Schema<unknown>, kind: string): boolean {

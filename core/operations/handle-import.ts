@@ -15,16 +15,16 @@ import { type Rename, type Value, valueTypes } from "./key-values.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env" | "now" | "id">;
 
+/** Another name or account for the arriving handle. */
+type Renamed = Partial<Record<"handle" | "account", string | undefined>>;
+
 /**
  * Imports a file that `exportHandle` wrote, under another handle or account if asked. The whole file is checked before the first write.
  * Until the import is complete the handle answers like an unknown one, and an interrupted run can be repeated. No mail is sent and no
  * webhook is called; documents are indexed, and reminders of future bookings are scheduled. Returns what was done, and what is left to the
  * owner: domains to prove, webhooks to rotate, accounts to connect. `invalid_request` for an invalid file and for an existing handle.
  */
-export async function importHandle(
-  store: Store,
-  { file, ...named }: { file: string; handle?: string | undefined; account?: string | undefined },
-) {
+export async function importHandle(store: Store, { file, ...named }: { file: string } & Renamed) {
   const arriving = await read(file, named);
   const done = await tryLock(store.redis, keys.handleImport, (lease) => take(store, { file, arriving, lease }));
   if (done === undefined) throw new Fail("service_unavailable", { detail: "Another import is in progress; retry." });
@@ -32,10 +32,7 @@ export async function importHandle(
 }
 
 /** The handle according to the whole file. */
-async function read(
-  file: string,
-  { handle, account }: { handle?: string | undefined; account?: string | undefined },
-): Promise<ArrivingHandle> {
+async function read(file: string, { handle, account }: Renamed): Promise<ArrivingHandle> {
   const { header, keys: exported } = await openExport(file);
   let fields: Record<string, string> | undefined;
   for await (const one of exported) if (one.key === keys.handle(header.handle)) fields = keptFields(one);
