@@ -73,6 +73,48 @@ t.test("at most 10 of 100 questions that the site doesn't answer are answered", 
     );
 });
 
+t.test("an open question needs more evidence than a closed one with the same words of the text", async (t) => {
+  const html =
+    "<h2>History</h2><p>The museum was opened in 1974 in the old mill.</p><h2>Clocks</h2><p>We show clocks from five " +
+    "centuries.</p><h2>Shop</h2><p>Postcards and books.</p><h2>School classes</h2><p>Classes come on Fridays.</p>";
+  const library = openLibrary([pageSource(html)]);
+  const kindOf = (ask: string) => replyTo(library, readQuestion(ask, "en")).kind;
+  t.equal(kindOf("who repairs the clocks"), "closest");
+  t.equal(kindOf("can I photograph the clocks"), "answer");
+  const pairs: Record<string, [open: string, closed: string]> = {
+    en: ["How many rooms are there?", "When are the rooms free?"],
+    de: ["Wer gibt den Kurs?", "Gibt es einen Kurs?"],
+    fr: ["Qu’est-ce que la taxe de séjour ?", "Est-ce que le chien paie ?"],
+    es: ["¿Qué incluye el curso?", "¿Hay plazas en el curso?"],
+    it: ["Cos'è la tassa di soggiorno?", "C'è un parcheggio?"],
+    nl: ["Welke cursus is er?", "Is er een cursus?"],
+    pt: ["Quem é o guia?", "Há estacionamento?"],
+  };
+  for (const [code, asks] of Object.entries(pairs))
+    t.same(
+      asks.map((ask) => readQuestion(ask, code).isOpen),
+      [true, false],
+      code,
+    );
+});
+
+t.test(
+  "what comes second is shown beside a long section that comes first, and fills no room that it doesn't need",
+  async (t) => {
+    const more =
+      "Every frame is checked by our mechanics before it leaves the shop, and again when it is back. ".repeat(7);
+    const long = `<h2>Bike hire</h2><p>Bikes are hired out in the yard. ${more}</p>`;
+    const shown = (html: string) => replyTo(openLibrary([pageSource(html)]), readQuestion("bike hire", "en")).markdown;
+    t.match(
+      shown(
+        `${long}<h2>Prices</h2><p>The hire of a bike costs £9 for half a day and £15 for a whole day, with a helmet and a lock.</p>`,
+      ),
+      /yard.*£9/s,
+    );
+    t.ok(shown(long).length > 500);
+  },
+);
+
 t.test("quotes are public text of at most 600 characters and name their source", async (t) => {
   for (const { question, site, reply } of judged.filter(({ reply }) => reply.units.length > 0)) {
     const known = publicText(site);

@@ -38,6 +38,8 @@ export interface Question {
   plain: string;
   subjects: readonly Subject[];
   asks: readonly Ask[];
+  /** It begins with an interrogative ("what", "who") or asks for a number, and for no other shape: few texts answer it. */
+  isOpen: boolean;
   /** Small talk, the page itself, or private matters; absent for other questions. */
   intent?: "greeting" | "gratitude" | "identity" | "page" | "declined";
   wish?: Wish;
@@ -81,7 +83,7 @@ export function readQuestion(text: string, language: string, history: readonly T
   const found = intentOf(plain, own);
   const before = earlier.findLast(({ text }) => plainWords(text) !== plain);
   const whole = before && leansOn(question) ? borrowed(question, readQuestion(before.text, own)) : question;
-  return { ...whole, ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
+  return { ...whole, isOpen: isOpen(whole), ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
 }
 
 function subjectsOf(text: string, language: string): Subject[] {
@@ -127,6 +129,11 @@ function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjec
   const { connectors, pronouns } = wordsOf(language).answers;
   const isJoined = connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `));
   return isJoined || subjects.length === 0 || holdsPhrase(plain, pronouns.split(" "));
+}
+
+function isOpen({ plain, asks, language }: Pick<Question, "plain" | "asks" | "language">): boolean {
+  if (asks.length > 0) return asks.every(({ shape }) => shape === "count");
+  return isPhrase(plain.split(" ", 1)[0]!, wordsOf(language).answers.interrogatives.split(" "));
 }
 
 function borrowed<T extends Pick<Question, "subjects" | "asks">>(question: T, before: Question): T {

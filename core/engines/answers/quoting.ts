@@ -16,12 +16,15 @@ export interface Quote {
 
 /** Most characters of a quote, headings included. */
 const MAX_QUOTE_LENGTH = 600;
+/** Most characters of the best section while others follow, and of each of those. */
+const MAX_FIRST_LENGTH = 350;
+const MAX_FURTHER_LENGTH = 250;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
-const ANSWERS = 0.64;
+const ANSWERS = 0.58;
 const COMES_CLOSEST = 0.25;
 /** The least score of a further section, relative to the best one, and the most sections of a quote. */
 const NEARLY_BEST = 0.5;
-const MAX_SECTIONS = 3;
+const MAX_SECTIONS = 4;
 const MAX_HEADINGS = 8;
 
 const RAW = /<(?=[a-z/!?])/gi;
@@ -36,16 +39,17 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
   if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
   const column = columnQuote(library, question, best.unit);
   const isColumn = column !== undefined && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH;
-  const chosen = [isColumn ? column : around(best.unit, MAX_QUOTE_LENGTH)];
+  const chosen = [isColumn ? column : around(best.unit, MAX_FIRST_LENGTH)];
   let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
   for (const { unit, score } of hits) {
     if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
     if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
-    const more = around(unit, room);
+    const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
     if (quoteMarkdown(more).length > room) continue;
     chosen.push(more);
     room -= quoteMarkdown(more).length + 2;
   }
+  if (!isColumn) chosen[0] = around(best.unit, quoteMarkdown(chosen[0]!).length + room);
   const outcome = confidenceIn(hits, question, place) >= ANSWERS ? "answer" : "closest";
   const isHit = ({ section, at }: Unit) => hits.find(({ unit }) => unit.section === section)?.unit.at === at;
   const units = chosen.flatMap((all) => [...all.filter(isHit), ...all.filter((unit) => !isHit(unit))]);
