@@ -90,7 +90,7 @@ const countAll = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @dimensions:[1 +i
 const countFitting = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @model:{test} @dimensions:[4 4]", ...counted];
 /** The time of all indexes, which stands still while a test runs. */
 let time = 1;
-const stopwatch = { now: () => time };
+const stopTime = (t: Test) => t.intercept(performance, "now", { value: () => time });
 /** Lets more time pass than the state of an index is remembered. */
 function passMoment(): void {
   time += 120;
@@ -217,7 +217,8 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     const double = new Double(t, redis).on(infoWords, info).on(infoVectors, info).on(countOutdated, nothing);
     const logged: [string, object][] = [];
     const write = (details: object, event: string) => void logged.push([event, details]);
-    const index = new RediSearchIndex(double.redis, fallback, { log: { info: write, warn: write }, stopwatch });
+    stopTime(t);
+    const index = new RediSearchIndex(double.redis, fallback, { info: write, warn: write });
     t.teardown(() => index.close());
     return { double, index, logged };
   };
@@ -346,7 +347,8 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
   t.test(`${protocol}: the state of an index is remembered for a moment, and not over a reconnection`, async (t) => {
     const client = await connected(t);
     const double = new Double(t, client).on(infoWords, info).on(countOutdated, nothing).on(searchWords, words);
-    const index = new RediSearchIndex(double.redis, fallback, { stopwatch });
+    stopTime(t);
+    const index = new RediSearchIndex(double.redis, fallback);
     t.teardown(() => index.close());
     await Promise.all([index.search(question), index.search(question), index.search(question)]);
     const sent = double.sent.map(([command]) => command);
@@ -370,7 +372,8 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
       client.disconnect(true);
       await once(client, "ready");
     });
-    const index = new RediSearchIndex(double.redis, fallback, { stopwatch });
+    stopTime(t);
+    const index = new RediSearchIndex(double.redis, fallback);
     t.teardown(() => index.close());
     t.same(summary(await index.search(question)), inProcess);
     t.same([...index.fallbacks], [["reconnected", 1]]);
@@ -498,7 +501,8 @@ t.test("a server that stopped early says so, and the in-process index answers in
   const { info, nothing } = recordings.RESP3;
   const double = new Double(t, redis).on(infoWords, adapted(info)).on(countOutdated, adapted(nothing));
   const early = adapted(recordings.RESP3.words, { warning: "Timeout limit was reached" });
-  const index = new RediSearchIndex(double.on(searchWords, withoutFields(early)).redis, fallback, { stopwatch });
+  stopTime(t);
+  const index = new RediSearchIndex(double.on(searchWords, withoutFields(early)).redis, fallback);
   t.same(summary(await index.search(question)), inProcess);
   t.same([...index.fallbacks], [["partial", 1]]);
 });

@@ -36,11 +36,6 @@ const PROBE = { handle: "-", text: "probe", tags: ["-"], limit: 1 };
 /** Messages for operators, without any text of a question or a passage. */
 export type IndexLog = Pick<Log, "info" | "warn">;
 
-interface IndexTools {
-  log?: IndexLog;
-  stopwatch?: { now(): number };
-}
-
 /** A log that drops everything. */
 export const silent: IndexLog = { info: () => undefined, warn: () => undefined };
 
@@ -66,7 +61,7 @@ export class RediSearchIndex implements SearchIndex {
   readonly #redis: Redis;
   readonly #fallback: SearchIndex;
   readonly #log: IndexLog;
-  readonly #checks: LRUCache<string, Promise<void>>;
+  readonly #checks = new LRUCache<string, Promise<void>>({ max: 100, ttl: STATE_TTL_MS, ttlResolution: 0 });
   readonly #logged = new LRUCache<FallbackReason, true>({ max: 100, ttl: LOG_INTERVAL_MS });
   /** Dimensions of the searches so far. */
   readonly #dimensions = new Set<number>();
@@ -75,12 +70,10 @@ export class RediSearchIndex implements SearchIndex {
   /** Counts connections: cached knowledge about an index is invalid for the server that a reconnection reaches. */
   #connection = 0;
 
-  /** `stopwatch` measures how long the state of an index is cached. */
-  constructor(redis: Redis, fallback: SearchIndex, { log = silent, stopwatch = performance }: IndexTools = {}) {
+  constructor(redis: Redis, fallback: SearchIndex, log = silent) {
     this.#redis = redis;
     this.#fallback = fallback;
     this.#log = log;
-    this.#checks = new LRUCache({ max: 100, ttl: STATE_TTL_MS, ttlResolution: 0, perf: stopwatch });
     redis.on("close", this.#forget).on("ready", this.#forget);
   }
 

@@ -18,7 +18,7 @@ export async function openIndex(
   log: IndexLog = silent,
 ): Promise<SearchIndex> {
   const memory = new MemoryIndex(redis);
-  const server = new RediSearchIndex(redis, memory, { log });
+  const server = new RediSearchIndex(redis, memory, log);
   const reason = unsupported(redis, isCluster) ?? (await server.prepare());
   if (reason !== undefined) await server.close();
   const index = reason === undefined ? server : memory;
