@@ -177,15 +177,10 @@ function leadContext(material: LeadMaterial): LeadSection["leadContext"] {
 
 /** Checks a proposal part by part: plain text without claims that the conversation doesn't support. */
 class Check {
-  readonly #shown: string;
-  readonly #asked: string;
-  readonly #language: string;
+  readonly #material: LeadMaterial;
 
-  /** The visitor's own numbers ("50 people") may be repeated, but a price only if the answer names it. */
-  constructor({ question, answer, evidenceTitles, language }: LeadMaterial) {
-    this.#shown = [answer, ...evidenceTitles].join("\n");
-    this.#asked = question;
-    this.#language = language;
+  constructor(material: LeadMaterial) {
+    this.#material = material;
   }
 
   line(proposed: unknown, standard: string): string {
@@ -225,15 +220,19 @@ class Check {
   /** The text, or "" if it contains anything that a form doesn't need. */
   clean(text: string, length: number, holds = /\p{L}/u): string {
     const line = clip(oneLine(text), length);
-    const reaches = figuresBeyond(line, "", this.#language).some((figure) => /^(?:mail|link|phone) /.test(figure));
+    const reaches = figuresBeyond(line, "", this.#material.language).some((figure) =>
+      /^(?:mail|link|phone) /.test(figure),
+    );
     return reaches || MARKUP.test(line) || isSensitive(line) || !holds.test(line) ? "" : line;
   }
 
   #text(proposed: unknown, length: number): string {
     if (typeof proposed !== "string" || proposed.length > length * 4) return "";
+    const { question, answer, evidenceTitles, language } = this.#material;
     const line = this.clean(proposed, length);
-    const asked = figuresBeyond(this.#asked, "", this.#language);
-    const open = figuresBeyond(line, this.#shown, this.#language);
+    // The visitor's own numbers ("50 people") may be repeated, but a price only if the answer names it.
+    const asked = figuresBeyond(question, "", language);
+    const open = figuresBeyond(line, [answer, ...evidenceTitles].join("\n"), language);
     const isKnown = (figure: string) => figure.startsWith("number ") && (asked.includes(figure) || !/\d/.test(line));
     return open.every(isKnown) ? line : "";
   }
