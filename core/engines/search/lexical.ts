@@ -15,10 +15,10 @@ const MAX_QUERY_WORDS = 64;
 /** A posting is one number: the slot in the high bits, the term's frequency in the lowest eight. */
 const FREQUENCY_BITS = 8;
 const HIGHEST_FREQUENCY = 255;
-/** Bytes of a term besides its name and postings, of a document besides its terms, and of a term in a document. */
-const TERM_BYTES = 220;
+/** Bytes of a term with its name, of a document, and of a word in a document: its reference to the term, and a posting. */
+const TERM_BYTES = 230;
 const DOCUMENT_BYTES = 120;
-const REFERENCE_BYTES = 8;
+const WORD_BYTES = 12;
 
 interface Term {
   name: string;
@@ -46,11 +46,11 @@ export class LexicalIndex {
   #normsKnown = false;
   #documents = 0;
   #totalLength = 0;
-  #held = 0;
 
   /** Approximate memory in bytes. */
   get bytes(): number {
-    return this.#held + this.#scores.byteLength + this.#norms.byteLength;
+    const documents = this.#documents * DOCUMENT_BYTES + this.#totalLength * WORD_BYTES;
+    return this.#terms.size * TERM_BYTES + documents + this.#scores.byteLength + this.#norms.byteLength;
   }
 
   add(slot: number, documentTerms: readonly string[]): void {
@@ -83,12 +83,11 @@ export class LexicalIndex {
   #create(name: string): Term {
     const term = { name, postings: new Uint32Array(1), documents: 0 };
     this.#terms.set(name, term);
-    this.#held += TERM_BYTES + name.length + term.postings.byteLength;
     return term;
   }
 
   #addPosting(term: Term, slot: number, count: number): void {
-    if (term.documents === term.postings.length) this.#resize(term, Math.ceil(term.documents * 1.5) + 1);
+    if (term.documents === term.postings.length) resize(term, Math.ceil(term.documents * 1.5) + 1);
     term.postings[term.documents++] = slot * 2 ** FREQUENCY_BITS + Math.min(count, HIGHEST_FREQUENCY);
   }
 
@@ -98,23 +97,13 @@ export class LexicalIndex {
     const last = --term.documents;
     const at = postings.findIndex((posting) => posting >>> FREQUENCY_BITS === slot);
     postings[at] = postings[last]!;
-    if (last > 0 && last < postings.length / 4) this.#resize(term, last * 2);
-    if (last > 0) return;
-    this.#terms.delete(term.name);
-    this.#held -= TERM_BYTES + term.name.length + postings.byteLength;
-  }
-
-  #resize(term: Term, length: number): void {
-    const resized = new Uint32Array(length);
-    resized.set(term.postings.subarray(0, term.documents));
-    this.#held += resized.byteLength - term.postings.byteLength;
-    term.postings = resized;
+    if (last === 0) this.#terms.delete(term.name);
+    else if (last < postings.length / 4) resize(term, last * 2);
   }
 
   #count(sequence: readonly Term[], sign: 1 | -1): void {
     this.#documents += sign;
     this.#totalLength += sign * sequence.length;
-    this.#held += sign * (DOCUMENT_BYTES + REFERENCE_BYTES * sequence.length);
     this.#normsKnown = false;
   }
 
@@ -156,6 +145,12 @@ export class LexicalIndex {
   #rarity({ documents }: Term): number {
     return (K1 + 1) * Math.log(1 + (this.#documents - documents + 0.5) / (documents + 0.5));
   }
+}
+
+function resize(term: Term, length: number): void {
+  const resized = new Uint32Array(length);
+  resized.set(term.postings.subarray(0, term.documents));
+  term.postings = resized;
 }
 
 function tally(sequence: readonly Term[]): Map<Term, number> {
