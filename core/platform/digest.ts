@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 
-/** The SHA-256 digest of a text or of bytes. `hash` of node:crypto would do, but the first versions of Deno 2 lack it. */
-export function sha256(content: string | Uint8Array): Buffer {
-  return createHash("sha256").update(content).digest();
+/** The SHA-256 digest of a text. `hash` of node:crypto would do, but the first versions of Deno 2 lack it. */
+export function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

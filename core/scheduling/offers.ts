@@ -1,8 +1,15 @@
+import { createHash } from "node:crypto";
 import type { PublicEvent, slotQuery } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { throttleTag } from "../account/face.ts";
-import { availableSlots, bookingNonces, reachOf, type SlotRequest, slotBytes } from "../engines/slots/slots.ts";
-import { sha256 } from "../platform/digest.ts";
+import {
+  type AvailableSlots,
+  availableSlots,
+  bookingNonces,
+  reachOf,
+  type SlotRequest,
+  slotBytes,
+} from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { day, minute } from "../platform/zones.ts";
@@ -153,5 +160,14 @@ function slotAnswerOf(
   const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
   const nonces = bookingNonces(env, issuer, offered.at, duration);
   const body = slotBytes({ offered, duration, timeZone: clock, nonces });
-  return { body, etag: `"${sha256(body).toString("base64url")}"` };
+  return { body, etag: tagOf(event, { offered, clock }) };
+}
+
+/** A digest of the answer's parts, which are a twentieth of its bytes. */
+function tagOf(event: BookableEvent["event"], { offered, clock }: { offered: AvailableSlots; clock: string }): string {
+  // Each kind applies until the next entry.
+  const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
+  const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");
+  const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
+  return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
 }
