@@ -6,7 +6,6 @@ import { nothing } from "../schemas/schema.ts";
 import { type SharedBody, sharedBody } from "./reply.ts";
 import { page, type Request, type Row, type View } from "./route.ts";
 
-/** Content types of files by their extension. */
 export const contentTypes: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",

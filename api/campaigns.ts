@@ -7,7 +7,6 @@ import { creator, operator, type Row, route } from "./route.ts";
 
 const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
 
-/** Failures of a rule's body. */
 const ruleFailures = [
   "sender_profile_not_found",
   "sender_profile_not_ready",

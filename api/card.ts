@@ -86,7 +86,6 @@ export function codeInput(label: string, wrong: string | undefined): Html {
 <label>${label}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${describedBy(wrong)}></label>`;
 }
 
-/** What is wrong with an input. */
 export function problemOf(text: string | undefined): Part {
   return text && html`<p class="alert" role="alert" id="problem">${text}</p>`;
 }

@@ -26,7 +26,6 @@ const headers = {
 };
 const boards = new WeakMap<Runtime, Promise<Router>>();
 
-/** True for the board's addresses. */
 export function isDashboard(address: string): boolean {
   return address === boardPath || address.startsWith(`${boardPath}/`);
 }

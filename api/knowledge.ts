@@ -5,7 +5,6 @@ import { creator, type Row, route } from "./route.ts";
 
 const documents = "/v2/handles/:handle/knowledge/documents";
 
-/** Knowledge documents and their query. */
 export const knowledgeRows: Row[] = [
   route(`POST ${documents}`, creator, shape.newDocument, core.createDocument, {
     status: 202,

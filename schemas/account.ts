@@ -104,7 +104,6 @@ const cookie = s.optional(s.string());
 const decided = { decision, proof: s.string({ maxLength: 200 }), cookie };
 
 export const pairingDecision = s.object({ attemptId, decision });
-/** The result of the decision. */
 export const pairingDecided = s.object({ attemptId: s.string(), status: s.oneOf("authorised", "denied") });
 export type PairingDecided = s.Infer<typeof pairingDecided>;
 

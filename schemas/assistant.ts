@@ -50,7 +50,6 @@ export const questionAnswer = s.component("QuestionAnswer", {
 });
 export type QuestionAnswer = s.Infer<typeof questionAnswer>;
 
-/** One step of a lead section. */
 export const step = s.component("LeadSectionStep", { title: s.string(), body: s.string() });
 
 /** The texts around the form of a lead section. */

@@ -1,6 +1,5 @@
 import * as s from "./schema.ts";
 
-/** The triggers of rules. */
 export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
 
 /** Bounds of a delay in minutes. */

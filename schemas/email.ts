@@ -67,7 +67,6 @@ export type RecordStatus = DnsRecord["status"];
 const identityStatus = s.oneOf("PENDING", "READY", "FAILED");
 export type IdentityStatus = s.Infer<typeof identityStatus>;
 
-/** The email identity of a domain. */
 export const identity = s.component("EmailIdentity", {
   identityKey: s.string(),
   region: s.string(),
@@ -126,7 +125,6 @@ export const sender = s.component("Sender", {
   updatedAt: s.instant,
 });
 export type Sender = s.Infer<typeof sender>;
-/** A sender as it is stored. */
 export type StoredSender = Omit<Sender, "handle" | "fromEmail" | "status" | "identityKey">;
 export const identityAnswer = s.object({ identity, senderProfiles: s.array(sender) });
 
@@ -262,7 +260,6 @@ export type SuppressionSource = Suppression["source"];
 
 // feedback
 
-/** Types of delivery reports. */
 export const reportTypes = ["DELIVERED", "BOUNCED", "COMPLAINED", "UNSUBSCRIBED"] as const;
 
 /** A provider's delivery report, with or without the envelope of Standard Webhooks. */

@@ -95,10 +95,8 @@ export const errors = {
   job_not_failed: [409, "Only failed jobs can be retried."],
 } as const satisfies Record<string, readonly [number, string]>;
 
-/** A code of the error table. */
 export type ErrorCode = keyof typeof errors;
 
-/** The code of a failure. */
 const errorCode = s.named("ErrorCode", s.oneOf(...(Object.keys(errors) as ErrorCode[])));
 
 /** One invalid input: a JSON pointer into the request (RFC 6901), and what is wrong there. */

@@ -3,7 +3,6 @@ import * as s from "./schema.ts";
 /** Most bytes of a document's content (docs/reference.md, "Knowledge"). */
 export const MAX_DOCUMENT_BYTES = 204_800;
 
-/** A tag of a document. */
 export const tag = s.line(64);
 
 const body = {
@@ -58,7 +57,6 @@ const queryResult = s.component("KnowledgeResult", {
   score: s.number(),
   containerTags: s.array(s.string()),
 });
-/** The result of a knowledge query. */
 export const queryAnswer = s.object({
   results: s.array(queryResult),
   retrievalMode: s.string(),

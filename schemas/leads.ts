@@ -71,7 +71,6 @@ export type Lead = s.Infer<typeof lead>;
 
 /** `{lead: {leadId, status}}`: all that a visitor learns; UNVERIFIED if a code was mailed to verify the address. */
 export const leadAccepted = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("ACCEPTED", "UNVERIFIED") }) });
-/** `{lead: {leadId, status}}` of a verified address. */
 export const leadVerified = s.object({ lead: s.object({ leadId: s.id, status: s.oneOf("VERIFIED") }) });
 const filters = {
   pageSlug: s.optional(s.text(96)),

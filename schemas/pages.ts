@@ -41,7 +41,6 @@ export const pageChange = s.object({ ...derived, ...s.expected, ...s.partial(bod
 /** A crawler's request for the pages of a host. */
 export const publishedPages = s.object({ host: s.optional(s.string()) });
 
-/** A visitor's page request. */
 export const pageVisit = s.object({
   cookie: s.optional(s.string()),
   method: s.optional(s.string()),
@@ -58,8 +57,6 @@ export const page = s.component("Page", {
   publishedAt: s.nullable(s.instant),
 });
 export type Page = s.Infer<typeof page>;
-/** A page as it is stored. */
 export type StoredPage = Omit<Page, "handle" | "url" | "version">;
 
-/** A browser's access to a page. */
 export const accessAnswer = s.object({ accessMode: s.oneOf("PUBLIC", "PAID"), hasAccess: s.boolean });

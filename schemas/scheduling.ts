@@ -41,7 +41,6 @@ export const schedule = s.component("Schedule", {
   overrides: s.array(overrideRow),
   ...s.stamps,
 });
-/** A schedule as it is stored. */
 export type StoredSchedule = Omit<s.Infer<typeof schedule>, "handle" | "version" | "overrides"> & {
   overrides: Override[];
 };
@@ -72,7 +71,6 @@ const bookingField = s.component("BookingField", {
   required: s.withDefault(s.boolean, false),
   options: s.optional(s.array(s.line(200), { minItems: 1, maxItems: 100, uniqueItems: true })),
 });
-/** One question of an event type. */
 export type BookingField = s.Infer<typeof bookingField>;
 
 export const location = s.component("Location", {
@@ -338,7 +336,6 @@ export const bookingAnswer = s.object({
 });
 export type BookingAnswer = s.Infer<typeof bookingAnswer>;
 
-/** Kinds of booking mails. */
 export const mailKinds = [
   "confirmed",
   "requested",

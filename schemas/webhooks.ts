@@ -8,7 +8,6 @@ import * as s from "./schema.ts";
 const bookingData = s.object({ handle: s.handle, booking });
 const span = s.object({ start: s.instant, end: s.instant });
 const leadData = s.object({ handle: s.handle, lead });
-/** A returned delivery. */
 const returnedMail = s.component("ReturnedMail", {
   messageId: s.string(),
   recipient: s.string(),
@@ -91,7 +90,6 @@ export type Webhook = s.Infer<typeof webhook>;
 export const shownWebhook = s.component("NewWebhook", { ...webhookFields, secret: s.string({ pattern: "^whsec_" }) });
 export type ShownWebhook = s.Infer<typeof shownWebhook>;
 
-/** A former secret. */
 export interface FormerSecret {
   secret: string;
   until: number;

@@ -1,7 +1,6 @@
 import type { Row } from "../route.ts";
 import { type Content, exampleOf, type Parameter, type Surroundings } from "./published.ts";
 
-/** The parts of a request. */
 interface Parts {
   parameters: Parameter[];
   content: Content | undefined;

@@ -54,7 +54,6 @@ const tagPatterns: [RegExp, (typeof tags)[number]["name"]][] = [
   [/\/strategy\b/, "Strategy"],
 ];
 
-/** The tag of a row. */
 export function tagOf({ path }: Pick<Row, "path">): string {
   return tagPatterns.find(([place]) => place.test(path))?.[1] ?? "Service";
 }

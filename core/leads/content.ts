@@ -14,7 +14,6 @@ const contentNames = [...textNames, "email", "leadContext", "tracking", "consent
 /** The content of a lead that a repeated capture may change. */
 export type LeadContent = Pick<Lead, (typeof contentNames)[number] | "fields">;
 
-/** A stored lead. */
 export type StoredLead = Lead & {
   /** Content that the person verified by a code; only another code changes it. */
   confirmed?: LeadContent | undefined;

@@ -26,7 +26,6 @@ const kinds: Readonly<Record<Carriage, string>> = {
     webhook-queue webhook-awake webhook-failing person-events webhook-delivery webhook-deliveries chat chat-section lead-section`,
 };
 
-/** How each kind of key is transferred. */
 export const carriage: Readonly<Record<string, Carriage>> = Object.fromEntries(
   Object.entries(kinds).flatMap(([how, names]) => (names.match(/\S+/g) ?? []).map((kind) => [kind, how as Carriage])),
 );

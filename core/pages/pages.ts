@@ -18,7 +18,6 @@ const cacheOf = perConnection(
   () => new VersionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH),
 );
 
-/** The path of a page. */
 export type PagePath = Input<"handle" | "pageSlug">;
 
 const pageRecords = new Records<StoredPage>("page_not_found", [keys.page, keys.pages, keys.handle], {

@@ -16,7 +16,6 @@ import { eventJob } from "../webhooks/face.ts";
 /** Seconds for which a purchase is stored: its buyer can get the link, and a later event of its checkout is recognised. */
 const PURCHASE_RETENTION_SECONDS = 400 * 86_400;
 
-/** The path of a paid page. */
 export type PagePath = Input<"handle" | "pageSlug">;
 
 /** Records the purchase of a page, with its webhook event and the buyer's mail, in one step; idempotent. */

@@ -24,7 +24,6 @@ export class Fail extends Error {
     this.details = details;
   }
 
-  /** HTTP status of the code. */
   get status(): number {
     return errors[this.code][0];
   }

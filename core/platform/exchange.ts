@@ -14,7 +14,6 @@ export interface Sink {
   write(part: Buffer): void;
 }
 
-/** Limits of an exchange. */
 export interface Limits {
   /** Ms for the whole exchange: connection, request, response and body. */
   timeoutMs: number;

@@ -41,7 +41,6 @@ export interface HtmlListener {
 /** The context at the current end of a source. */
 type TextPlace = "text" | "raw text" | "quoted value" | "markup";
 
-/** How to read a source. */
 interface Reading {
   /** Markup that precedes the source. */
   before?: string;

@@ -101,7 +101,6 @@ export const logEvents = {
 
 type LogLevel = "info" | "warn" | "error" | "fatal";
 
-/** A row of the table. */
 export interface LogEvent {
   level: LogLevel;
   fields: readonly string[];

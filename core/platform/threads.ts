@@ -9,7 +9,6 @@ const GRACE_MS = 50;
 /** Memory limit of a thread, which ends beyond it. */
 const resourceLimits = { maxOldGenerationSizeMb: 256 };
 
-/** A message for a thread. */
 interface ThreadQuestion {
   /** Askers are served round-robin, so that none waits for all messages of another. */
   asker: string;

@@ -10,7 +10,6 @@ export class Batcher<T, R> {
     this.#work = work;
   }
 
-  /** The result of an item. */
   async add(name: string, item: T): Promise<R> {
     const { items, results } = this.#gathering.get(name) ?? this.#begin(name);
     const place = items.push(item) - 1;

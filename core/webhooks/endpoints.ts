@@ -22,14 +22,12 @@ import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from ".
 const MAX_FORMER_SECRETS = 20;
 const MAX_ENDPOINTS = 50;
 
-/** The stored endpoints of handles. */
 export const webhookRecords = new Records<StoredWebhook>("webhook_not_found", [
   keys.webhook,
   keys.webhooks,
   keys.webhooksVersion,
 ]);
 
-/** The path of an endpoint. */
 export type WebhookPath = Input<"handle" | "webhookId">;
 
 type WebhookInput = Input<"handle", typeof newWebhook>;

@@ -232,7 +232,6 @@ function endedOf({ delivery, outcome }: Ended): { id: string; json: string; due?
   return { id, json: JSON.stringify(delivery), ...due, outcome };
 }
 
-/** Waits for work, at most so many ms. */
 async function atMost(work: Promise<void>, ms: number): Promise<void> {
   await Promise.race([work, setTimeout(ms, undefined, { ref: false })]);
 }

@@ -12,7 +12,6 @@ export function newSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
 
-/** The place of an endpoint's sealed secrets. */
 export function sealedPlace(handle: string, webhookId: string): SealedPlace {
   return { purpose: "webhook secret", context: `${handle}/${webhookId}` };
 }
@@ -34,7 +33,6 @@ export function signersOf({ env }: Pick<Runtime, "env">, place: SealedPlace, web
   return sealed.map((one) => signerOf(unseal(env, place, one.secret).toString(), one.until));
 }
 
-/** Prepares a secret for signing. */
 export function signerOf(secret: string, until = Number.POSITIVE_INFINITY): Signer {
   return { key: createSecretKey(Buffer.from(secret.slice("whsec_".length), "base64")), until };
 }
