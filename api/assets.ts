@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { Fail } from "../core/platform/errors.ts";
 import { fileOf } from "../core/platform/files.ts";
+import { lazyByKey } from "../core/platform/lazy.ts";
 import { nothing } from "../schemas/schema.ts";
 import { type SharedBody, sharedBody } from "./reply.ts";
 import { page, type Request, type Row, type View } from "./route.ts";
@@ -18,17 +19,14 @@ export const contentTypes: Record<string, string> = {
 /** Built files come first, in a build and in the sources; style sheets need no build. */
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
 const fileName = /^[a-z0-9-]+\.(js|css|svg|ico)$/;
-const loaded = new Map<string, SharedBody>();
 
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
-  page("GET /assets/:file", nothing, (_runtime, { file }) => asset(file), assetView, {
-    logged: false,
-  }),
+  page("GET /assets/:file", nothing, async (_runtime, { file }) => asset(file), assetView, { logged: false }),
 ];
 
 /** The icon of every host. */
-export function favicon(): Promise<SharedBody> {
+export async function favicon(): Promise<SharedBody> {
   return asset("favicon.ico");
 }
 
@@ -42,12 +40,8 @@ const headers = {
 };
 
 /** A file, read once per process. */
-async function asset(file: string): Promise<SharedBody> {
-  const known = loaded.get(file);
-  if (known) return known;
+const asset = lazyByKey((file: string): SharedBody => {
   const place = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
   if (!place) throw new Fail("not_found");
-  const body = sharedBody(contentTypes[extname(file)] as string, readFileSync(place));
-  loaded.set(file, body);
-  return body;
-}
+  return sharedBody(contentTypes[extname(file)] as string, readFileSync(place));
+});

@@ -3,6 +3,7 @@ import { Writable } from "node:stream";
 import type { Context } from "koa";
 import { koaBody } from "koa-body";
 import { Fail, invalid } from "../core/platform/errors.ts";
+import { lazyByKey } from "../core/platform/lazy.ts";
 import type { Row } from "./route.ts";
 
 /** Default body limits in bytes (docs/reference.md, "Requests"), for rows without a limit of their own. */
@@ -54,13 +55,9 @@ async function isEmpty({ req }: Context): Promise<boolean> {
   return true;
 }
 
-const parsers = new Map<number, ReturnType<typeof koaBody>>();
-
 /** koa-body checks its options whenever a parser is made, so there is one for each limit. */
-function parserOf(limit: number): ReturnType<typeof koaBody> {
-  const known = parsers.get(limit);
-  if (known) return known;
-  const parser = koaBody({
+const parserOf = lazyByKey((limit: number) =>
+  koaBody({
     text: false,
     multipart: true,
     jsonTypes: types.json,
@@ -76,10 +73,8 @@ function parserOf(limit: number): ReturnType<typeof koaBody> {
       fileWriteStreamHandler: () => new Writable({ write: (_part, _encoding, done) => done() }),
       onPart: (part, handle) => handle(readPart(part)),
     },
-  });
-  parsers.set(limit, parser);
-  return parser;
-}
+  }),
+);
 
 /**
  * A part without a file name is a field, whatever its type (RFC 7578, section 4.4); an empty file input has an empty one. The parser has

@@ -1,7 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { Fail } from "../core/platform/errors.ts";
 import { isRedisAway } from "../core/store/redis.ts";
-import { errors } from "../schemas/errors.ts";
 import type { View } from "./route.ts";
 
 /** Converts any error to a Fail: other errors become `service_unavailable` if Redis is away, else `internal_error`. */
@@ -13,16 +12,16 @@ export function asFail(error: unknown): Fail {
 
 /** A failure as a problem document (RFC 9457, docs/reference.md, "Errors"); `challenge` adds parameters to `WWW-Authenticate`. */
 export function problemView(fail: Fail, requestId: string, challenge: Record<string, string> = {}): View {
-  const { detail, errors: inputs, retryAfter, more } = fail.details;
+  const { errors, retryAfter, more } = fail.details;
   const { status, code } = fail;
   const body = {
     type: "about:blank",
     title: STATUS_CODES[status] ?? "Error",
     status,
     code,
-    detail: detail ?? errors[code][1],
+    detail: fail.sentence,
     requestId,
-    ...(inputs ? { errors: inputs } : {}),
+    ...(errors ? { errors } : {}),
     ...more,
   };
   const headers = { ...headersOf(status, retryAfter), ...authenticate(fail, challenge) };

@@ -12,6 +12,7 @@ import {
   gzipSync,
 } from "node:zlib";
 import type { Context } from "koa";
+import { lazyByKey } from "../core/platform/lazy.ts";
 import type { Request, View } from "./route.ts";
 
 /** Sends a response through Koa; 304 if the client's copy is current (RFC 9110, section 13). */
@@ -78,12 +79,10 @@ export type SharedBody = (request: Request, headers: View["headers"]) => Promise
 /** A body of which each content coding is made once, when it is first asked for, with a tag of its own (RFC 9110, section 8.4.1). */
 export function sharedBody(type: string, plain: string | Buffer): SharedBody {
   const bytes = Buffer.from(plain);
-  const known = new Map<Coding, ReturnType<typeof encoded>>();
+  const encoding = lazyByKey((coding: Coding) => encoded(bytes, coding));
   return async (request, headers) => {
     const coding = bytes.length < MIN_COMPRESSED ? "identity" : request.coding(codings);
-    const encoding = known.get(coding) ?? encoded(bytes, coding);
-    known.set(coding, encoding);
-    const { body, coded } = await encoding;
+    const { body, coded } = await encoding(coding);
     return { type, body, headers: { ...headers, ...coded } };
   };
 }

@@ -8,8 +8,8 @@ export function lazy<T extends object>(make: () => T): () => T {
 }
 
 /** Like `lazy`, with one value for each key. */
-export function lazyByKey<T extends object>(make: (key: string) => T): (key: string) => T {
-  const made = new Map<string, T>();
+export function lazyByKey<T extends object, K = string>(make: (key: K) => T): (key: K) => T {
+  const made = new Map<K, T>();
   return (key) => {
     const value = made.get(key) ?? make(key);
     made.set(key, value);

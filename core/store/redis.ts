@@ -1,4 +1,4 @@
-import { type ChainableCommander, Cluster, Redis, ReplyError } from "ioredis";
+import { type ChainableCommander, Cluster, Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
 
 /** The purpose of a connection: commands that fail in time, or blocking reads that wait indefinitely. */
@@ -21,11 +21,7 @@ export function connect(
   return new Redis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
 }
 
-type Options = typeof base &
-  (typeof timeoutsMs)[Purpose] & {
-    enableAutoPipelining: boolean;
-    reconnectOnError: (error: Error) => boolean | 2;
-  };
+type Options = Omit<RedisOptions, "replyMapping">;
 
 const base = {
   connectTimeout: 3000,
