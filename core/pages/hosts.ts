@@ -15,7 +15,9 @@ export async function handleOfHost(runtime: Runtime, name: string): Promise<stri
   if (runtime.env.ownHosts.has(host)) return undefined;
   const parent = hostName(runtime.env.PUBLIC_DOMAIN ?? "");
   if (parent !== "" && host.endsWith(`.${parent}`)) return host.slice(0, -parent.length - 1);
-  return handleOfDomain(runtime, host);
+  // A custom domain serves pages once its ownership is proven.
+  const [handle, owned] = await runtime.redis.hmget(keys.domain(host), "handle", "owned");
+  return handle && owned === "1" ? handle : undefined;
 }
 
 /** The address of a page on the visitor's host, if that serves the handle; else the page's own address. */
@@ -41,12 +43,6 @@ export async function listPublished(
   const root = await visitedUrl(runtime, { handle, pageSlug: "" }, host);
   const published = slugs.filter((_, at) => states[at] === "PUBLISHED");
   return { root: root.href, addresses: published.map((slug) => new URL(slug, root).href) };
-}
-
-/** The handle of a custom domain, once its ownership is proven. */
-async function handleOfDomain({ redis }: Runtime, domain: string): Promise<string | undefined> {
-  const [handle, owned] = await redis.hmget(keys.domain(domain), "handle", "owned");
-  return handle && owned === "1" ? handle : undefined;
 }
 
 /** The name of a host in lower case, without its port and the dot that ends an absolute name. */

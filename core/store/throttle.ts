@@ -27,9 +27,6 @@ export function sharedTag(name: string): string {
   return `~${sha256(name).toString("hex").slice(0, 2)}`;
 }
 
-/** The number of granted tokens, and the ms until the next one if that is fewer than requested. */
-type TokenGrant = [tokens: number, wait: number];
-
 /** Ms until a token; 0 if it was taken. Callers of one tick of the event loop share one request, and the first ones get the tokens. */
 const waitsOf = perConnection(
   (redis) =>
@@ -55,12 +52,12 @@ function waitFor({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<num
   return waitsOf(redis).add(keys.throttle(bucket.name, bucket.tag), bucket);
 }
 
-/** Takes up to `most` tokens of the bucket at a key. */
+/** Takes up to `most` tokens of the bucket at a key. Returns their number, and the ms until the next one if that is fewer. */
 export function takeTokens(
   redis: Redis,
   key: string,
   { rate, burst, most }: { rate: number; burst: number; most: number },
-): Promise<TokenGrant> {
+): Promise<[tokens: number, wait: number]> {
   return scripts.takeTokens(redis, { bucket: key }, { interval: tokenInterval(rate), burst, most });
 }
 
