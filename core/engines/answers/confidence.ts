@@ -15,15 +15,13 @@ const WEIGHTS = {
   open: -0.25,
   /** The question consists of everyday words, none of which is telling; times the share that is found. */
   everyday: 0.4,
-  /** Its heading contains a subject of the question. */
-  headed: 0.17,
   /** It is on the visitor's page. */
   here: 0.1,
   /** Its lead over the best unit of another section, as a share. */
   lead: 0.2,
 };
 /** The longest block that an open question weighs in full against, in characters. */
-const SHORT = 200;
+const SHORT = 300;
 
 /** The confidence that the best hit answers a question. */
 export function confidenceIn(hits: readonly Hit[], question: Question, { here }: Place): number {
@@ -37,7 +35,6 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { here }:
     (best.isShaped === undefined ? 0 : best.isShaped ? WEIGHTS.shaped : WEIGHTS.shapeless) +
     (question.isOpen ? WEIGHTS.open * Math.min(1, SHORT / best.unit.block.text.length) : 0) +
     (isEveryday ? WEIGHTS.everyday * best.share : 0) +
-    (best.isHeaded ? WEIGHTS.headed : 0) +
     (best.unit.section.source.id === here ? WEIGHTS.here : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)
   );

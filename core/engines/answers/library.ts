@@ -19,8 +19,6 @@ export interface Hit {
   missing: number;
   /** It contains one of the requested shapes, or a word for one; undefined if none is requested. */
   isShaped: boolean | undefined;
-  /** Its heading contains a subject of the question. */
-  isHeaded: boolean;
 }
 
 /** The id of the visitor's page, and the sections that an embedding finds near the question. */
@@ -35,8 +33,6 @@ export type Strengths = ReadonlyMap<string, number>;
 interface Reading {
   unit: Unit;
   strengths: Strengths;
-  /** The terms of its heading. */
-  heading: readonly string[];
   /** The shapes that were looked for. */
   shapes: Map<Shape, boolean>;
 }
@@ -62,12 +58,10 @@ const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
 
-/** Bonuses for the visitor's page, the question's language, a heading with a subject, and a near embedding. */
+/** Bonuses for the visitor's page, the question's language, and a near embedding. */
 const OWN_PAGE = 0.1;
 const OWN_LANGUAGE = 0.05;
-const HEADED = 0.1;
 const NEAR = 0.15;
-const SHAPELESS = 0.7;
 
 /** Sections that are read for a question, and for one that has no word of the library, such as "When?". */
 const MAX_SECTIONS_READ = 40;
@@ -162,13 +156,11 @@ export class Library {
     const held = parts.map((part) => readings.map((_, at) => heldAt(readings, at, part)));
     const absent = parts.map(({ shape, weight }, at) => (shape ? 0 : weight * (1 - Math.max(...held[at]!))));
     const missing = Math.max(0, ...absent) / this.rarest;
-    return readings.map(({ unit, heading }, at) => {
+    return readings.map(({ unit }, at) => {
       const share = parts.reduce((sum, { weight }, part) => sum + weight * held[part]![at]!, 0) / total;
       const shaped = parts.flatMap(({ shape }, part) => (shape ? [held[part]![at]! > 0] : []));
       const isShaped = shaped.length === 0 ? undefined : shaped.includes(true);
-      const isHeaded = parts.some(({ shape, words }) => !shape && heading.some((term) => words[0]!.has(term)));
-      const score = lead * share * (isShaped === false ? SHAPELESS : 1) * (isHeaded ? 1 + HEADED : 1);
-      return { unit, score, share, missing, isShaped, isHeaded };
+      return { unit, score: lead * share, share, missing, isShaped };
     });
   }
 
@@ -234,7 +226,6 @@ export class Library {
     const found = unitsOf(section).map((unit) => ({
       unit,
       strengths: this.#strengthsIn(unit.text, unit.block, section),
-      heading: this.#termsOf(unit.block.headings.at(-1) ?? "", section),
       shapes: new Map<Shape, boolean>(),
     }));
     this.#readings.set(section, found);
