@@ -56,20 +56,15 @@ function failure(
   schema: Schema<unknown>,
   { found, input }: { found: ErrorObject[]; input: Record<string, unknown> },
 ): Fail {
-  const named = onePerPlace(found)
-    .map((error) => codeAt(schema, error))
-    .find((code) => code !== undefined);
+  // The items of a list have one place in the schema, and so one code.
+  const places = uniqueBy(found, ({ schemaPath, params }) => `${schemaPath} ${params.missingProperty}`);
+  const named = places.map((error) => codeAt(schema, error)).find((code) => code !== undefined);
   const faults = found
     .slice(0, MAX_ERRORS)
     .map((error): InputError => ({ path: pathOf(error), message: sentenceOf(error, input) }));
   return new Fail(named ?? "invalid_request", {
     errors: uniqueBy(faults, ({ path, message }) => `${path} ${message}`),
   });
-}
-
-/** The first fault of each place of the schema: the items of a list have one place, and so one code. */
-function onePerPlace(found: ErrorObject[]): ErrorObject[] {
-  return uniqueBy(found, ({ schemaPath, params }) => `${schemaPath} ${params.missingProperty}`);
 }
 
 /** The first item of each key. A body can have tens of thousands of faults. */

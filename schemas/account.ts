@@ -83,7 +83,7 @@ export type Session = s.Infer<typeof session>;
  */
 export const pairingStart = s.object({
   deviceProofChallenge: s.string({ minLength: 1, maxLength: 512 }),
-  deviceName: s.documented(s.optional(s.anything), s.optional(s.text(80))),
+  deviceName: s.unchecked(s.optional(s.text(80))),
   userAgent: s.optional(s.string()),
 });
 

@@ -29,10 +29,7 @@ const leadField = s.string({
 
 const body = {
   trigger: s.withCode(s.oneOf(...triggers), "invalid_trigger"),
-  delayMinutes: s.documented(
-    s.optional(s.anything),
-    s.optional(s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES))),
-  ),
+  delayMinutes: s.unchecked(s.optional(s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)))),
   templateId: s.id,
   senderId: s.withCode(s.string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
   variableMappings: s.withDefault(s.map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),

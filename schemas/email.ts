@@ -192,7 +192,7 @@ export const newMessage = s.object({
   templateId: s.string({ minLength: 1, maxLength: 128 }),
   variables: s.withDefault(variables, {}),
   idempotencyKey: s.optional(s.nullable(s.string({ minLength: 1, maxLength: 255 }))),
-  consentAttestation: s.documented(s.optional(s.anything), { type: "boolean", const: true }),
+  consentAttestation: s.unchecked({ type: "boolean", const: true }),
   ...s.ignored("messageId", "status", "recipientCount", "fromEmail", "templateVersion", "deliveries", "createdAt"),
 });
 

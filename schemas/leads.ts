@@ -33,18 +33,15 @@ export const leadContext = s.component("LeadContext", {
 export const newLead = s.object(
   {
     // The function checks it after the honeypot: bots need not send an address.
-    email: s.documented(s.optional(s.anything), s.email),
+    email: s.unchecked(s.email),
     ...own,
-    fields: s.documented(
-      s.optional(s.anything),
-      s.optional(s.map(s.text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS })),
-    ),
+    fields: s.unchecked(s.optional(s.map(s.text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS }))),
     pageSlug: s.optional(s.decoration(s.text(96))),
     campaignId: s.optional(s.asText(s.text(128))),
-    leadContext: s.documented(s.optional(s.anything), s.optional(leadContext)),
-    tracking: s.documented(s.optional(s.anything), s.optional(s.map(s.string()))),
+    leadContext: s.unchecked(s.optional(leadContext)),
+    tracking: s.unchecked(s.optional(s.map(s.string()))),
     consent: s.optional(s.anything),
-    website: s.documented(s.optional(s.anything), s.optional(s.string())),
+    website: s.unchecked(s.optional(s.string())),
     // From the header, never from the body.
     visitorLanguage: s.optional(s.string()),
   },

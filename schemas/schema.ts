@@ -80,6 +80,11 @@ export function documented<S extends Schema<unknown>>(accepted: S, published: Sc
   return { ...accepted, [publishedMark]: published };
 }
 
+/** A property that may be absent and have any value, until the function checks it: the OpenAPI document shows this schema. */
+export function unchecked(published: Schema<unknown>): Optional<unknown> {
+  return documented(optional(anything), published);
+}
+
 /** The schema that the OpenAPI document shows for this one. */
 export function publishedOf(schema: Schema<unknown>): Schema<unknown> {
   return (schema as { [publishedMark]?: Schema<unknown> })[publishedMark] ?? schema;

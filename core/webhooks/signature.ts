@@ -45,7 +45,8 @@ export function signedHeaders(
   const now = Date.now();
   const timestamp = Math.floor(now / 1000);
   const signing = signers.filter(({ until }) => until > now);
-  const signatures = signing.map(({ key }) => `v1,${signature(key, `${eventId}.${timestamp}.${body}`)}`);
+  const signed = `${eventId}.${timestamp}.${body}`;
+  const signatures = signing.map(({ key }) => `v1,${createHmac("sha256", key).update(signed).digest("base64")}`);
   return {
     "content-type": "application/json",
     "user-agent": "scheduling-webhooks/1",
@@ -53,8 +54,4 @@ export function signedHeaders(
     "webhook-timestamp": String(timestamp),
     "webhook-signature": signatures.join(" "),
   };
-}
-
-function signature(key: KeyObject, signed: string): string {
-  return createHmac("sha256", key).update(signed).digest("base64");
 }
