@@ -23,10 +23,9 @@ const WEIGHTS = {
 /** The longest block that an open question weighs in full against, in characters. */
 const SHORT = 300;
 
-/** The confidence that the best hit answers a question. */
+/** The confidence that the first of one or more hits answers a question. */
 export function confidenceIn(hits: readonly Hit[], question: Question, { here }: Place): number {
-  const [best] = hits;
-  if (best === undefined) return Number.NEGATIVE_INFINITY;
+  const best = hits[0]!;
   const other = hits.find(({ unit }) => unit.section !== best.unit.section);
   const isEveryday = question.subjects.length > 0 && question.subjects.every(({ isCommon }) => isCommon);
   return (
