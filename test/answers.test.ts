@@ -80,7 +80,7 @@ t.test("an open question needs more evidence than a closed one with the same wor
   const library = openLibrary([pageSource(html)]);
   const kindOf = (ask: string) => replyTo(library, readQuestion(ask, "en")).kind;
   t.equal(kindOf("who repairs the old mill"), "closest");
-  t.equal(kindOf("can I photograph the old mill"), "answer");
+  t.equal(kindOf("was it opened in the old mill"), "answer");
   const pairs: Record<string, [open: string, closed: string]> = {
     en: ["How many rooms are there?", "When are the rooms free?"],
     de: ["Wer gibt den Kurs?", "Gibt es einen Kurs?"],
