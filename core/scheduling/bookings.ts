@@ -237,7 +237,7 @@ async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<L
   const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
   const isPast = ([uid, start]: [string, string]) =>
     start === lastStart && (isUpwards ? uid <= lastUid : uid >= lastUid);
-  // Of the bookings that start with the last one, some are past.
+  // Of the bookings with the start of the last one, some were on an earlier page.
   const ties = lastStart === undefined ? 0 : await redis.zcount(list, lastStart, lastStart);
   const rows = ["WITHSCORES", "LIMIT", 0, limit + 1 + ties] as const;
   const range = isUpwards
