@@ -55,7 +55,7 @@ const alikeEverywhere = [
   ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
   ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
   ...["alerts", "api-docs", "client", "house", "openapi", "languages", "access-walk", "data", "lists"],
-  ...["answers", "answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
+  ...["answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
   ...["lead-forms", "lead-section", "lead-notices", "groups", "collisions", "lock", "throttle", "addresses"],
   ...["campaigns", "campaigns-far", "campaigns-restart", "email-errors", "email-fairness", "email-grammar"],
   ...["email-crash", "email-feedback", "email-verdict", "pages-content", "webhooks-crash", "webhooks-nouns"],

