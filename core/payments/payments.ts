@@ -16,7 +16,7 @@ import {
   refund,
   type StripeEvent,
 } from "../engines/calendars/calendars.ts";
-import { accessCode, publishedPage, visitedUrl } from "../pages/face.ts";
+import { accessCode, type PagePath, publishedPage, visitedUrl } from "../pages/face.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
@@ -31,7 +31,7 @@ import {
 } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { findPurchase, noteReturnedPayment, type PagePath, recordPurchase, refundedAt } from "./purchases.ts";
+import { findPurchase, noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
 
 type BookingName = { handle: string; bookingUid: string };
 

@@ -2,6 +2,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import type { ListedPurchase, StoredPurchase } from "../../schemas/payments.ts";
 import type { Input } from "../../schemas/schema.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
+import type { PagePath } from "../pages/face.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
@@ -15,8 +16,6 @@ import { eventJob } from "../webhooks/face.ts";
 
 /** Seconds for which a purchase is stored: its buyer can get the link, and a later event of its checkout is recognised. */
 const PURCHASE_RETENTION_SECONDS = 400 * 86_400;
-
-export type PagePath = Input<"handle" | "pageSlug">;
 
 /** Records the purchase of a page, with its webhook event and the buyer's mail, in one step; idempotent. */
 export async function recordPurchase(runtime: Runtime, path: PagePath, session: CheckoutSession): Promise<void> {
