@@ -1,4 +1,4 @@
-import { type ChainableCommander, Cluster, Redis, type RedisOptions, ReplyError } from "ioredis";
+import { type ChainableCommander, Cluster, type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
 
 /** The purpose of a connection: commands that fail in time, or blocking reads that wait indefinitely. */
@@ -18,7 +18,7 @@ export function connect(
   const options = { ...base, ...timeoutsMs[purpose], enableAutoPipelining: !forJobs, reconnectOnError };
   // Both classes have the commands used here; libraries expect the type Redis.
   if (env.REDIS_CLUSTER) return clustered(env, options) as unknown as Redis;
-  return new Redis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
+  return new PatientRedis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
 }
 
 type Options = Omit<RedisOptions, "replyMapping">;
@@ -28,12 +28,15 @@ const base = {
   retryStrategy: (times: number) => Math.min(50 * 2 ** times, 1000),
 };
 
+/** Ms of the 2 s that a command has left when its timer fires: see `readFirst`. */
+const readMs = 250;
+
 /**
  * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read takes at most 10 s for
  * BullMQ and 1 s for the relay.
  */
 const timeoutsMs = {
-  commands: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout: 3000 },
+  commands: { maxRetriesPerRequest: 1, commandTimeout: 2000 - readMs, socketTimeout: 3000 },
   blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
 };
 
@@ -74,6 +77,30 @@ function sentinels(env: Env): object {
   };
 }
 
+/** Commands that `readFirst` has seen: a command is sent again on a new connection. */
+const patient = new WeakSet<Command>();
+
+/**
+ * Reads what the server has sent before a command counts as timed out. In a process that was held up for 2 s the timers fire first, and
+ * every command would fail although its reply is there.
+ */
+function readFirst(command: Command): Command {
+  if (patient.has(command)) return command;
+  patient.add(command);
+  const { reject } = command;
+  command.reject = (error) => {
+    if (error.message === "Command timed out") setTimeout(reject, readMs, error);
+    else reject(error);
+  };
+  return command;
+}
+
+class PatientRedis extends Redis {
+  override sendCommand(...[command, ...more]: Parameters<Redis["sendCommand"]>): unknown {
+    return super.sendCommand(readFirst(command), ...more);
+  }
+}
+
 /**
  * A cluster connection that fails like a single one. A command that waits for a cluster without nodes fails in time: a node's own timeout
  * starts only once it has the command. After `disconnect` commands fail at once: ioredis 6.0.0 would keep them for ever.
@@ -93,7 +120,7 @@ class PunctualCluster extends Cluster {
     }
     const { commandTimeout } = this.options.redisOptions ?? {};
     if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
-    return super.sendCommand(command, ...more);
+    return super.sendCommand(readFirst(command), ...more);
   }
 }
 
