@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import t from "tap";
 import { chatPrompt } from "../core/assistant/prompt.ts";
-import { evidenceOf } from "../core/engines/answers/answers.ts";
+import { evidenceCards } from "../core/engines/answers/answers.ts";
 import { snippets } from "../core/engines/search/search.ts";
 import {
   answerIn,
@@ -47,7 +47,10 @@ t.test("every unit, card and snippet of an answer is an exact piece of public te
   for (const { set, replies } of answered) {
     const known = publicText(set);
     for (const { asked, reply } of replies) {
-      const pieces = [...reply.units.map(({ text }) => text), ...evidenceOf(reply.units).map(({ snippet }) => snippet)];
+      const pieces = [
+        ...reply.units.map(({ text }) => text),
+        ...evidenceCards(reply.units).map(({ snippet }) => snippet),
+      ];
       for (const piece of pieces) if (!known.includes(flat(piece))) t.fail(`${set.handle}: ${asked.ask}: ${piece}`);
     }
   }

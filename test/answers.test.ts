@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import t from "tap";
-import { ctaCards, evidenceCards, followUps } from "../core/assistant/cards.ts";
+import { ctaCards, followUps } from "../core/assistant/cards.ts";
 import { chatPrompt } from "../core/assistant/prompt.ts";
 import {
+  evidenceCards,
   groundIn,
   openLibrary,
   openLibraryInSlices,

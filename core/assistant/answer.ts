@@ -1,9 +1,9 @@
 import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
-import type { Unit } from "../engines/answers/answers.ts";
+import { evidenceCards, type Unit } from "../engines/answers/answers.ts";
 import { readRun } from "../engines/relay/relay.ts";
 import type { ModelTool, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
-import { ctaCards, evidenceCards, followUps } from "./cards.ts";
+import { ctaCards, followUps } from "./cards.ts";
 import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-section.ts";
 import { type AnswerRequest, interrupted } from "./messages.ts";

@@ -1,8 +1,7 @@
-import type { CtaCard, EvidenceCard } from "../../schemas/assistant.ts";
+import type { CtaCard } from "../../schemas/assistant.ts";
 import { languages, wordsOf } from "../../schemas/languages.ts";
 import {
   absoluteAddress,
-  evidenceOf,
   holdsWords,
   isWords,
   type Link,
@@ -10,7 +9,6 @@ import {
   questionLikeness,
   readQuestion,
   shareOf,
-  type Unit,
 } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 
@@ -29,16 +27,6 @@ const links = Object.values(languages).map(({ answers }) => answers.links);
 const emptyLabels = links.flatMap(({ empty }) => empty);
 const ignoredLabels = links.flatMap(({ ignored }) => ignored);
 const actions = links.flatMap(({ action }) => action);
-
-/** A card for each page or document behind an answer, with an exact part of its text. */
-export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
-  return evidenceOf(units).map(({ kind, title, url, snippet }) => ({
-    title,
-    snippet,
-    sourceType: kind,
-    sourceUrl: url,
-  }));
-}
 
 /** At most three links of public text that help with the question, or with contact if the visitor wants it. */
 export function ctaCards(links: readonly Link[], question: Question): CtaCard[] {

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises";
+import type { EvidenceCard } from "../../../schemas/assistant.ts";
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, fold, oneLine } from "../../platform/characters.ts";
 import { sliceClock } from "../../platform/slices.ts";
@@ -33,14 +34,6 @@ export interface Reply {
   markdown: string;
   /** Its evidence, the best unit first; empty unless it quotes public text. */
   units: readonly Unit[];
-}
-
-/** A card for a source: its title and an exact piece of its public text. */
-export interface Evidence {
-  kind: "page" | "kb_doc";
-  title: string;
-  url: string | null;
-  snippet: string;
 }
 
 interface Budget {
@@ -139,12 +132,16 @@ export function nameOf({ section }: Passage): string {
 }
 
 /** Cards for the sources of units, at most four, each with an exact piece of its text. */
-export function evidenceOf(units: readonly Unit[]): Evidence[] {
+export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
   const sources = [...new Set(units.map(({ section }) => section.source))].slice(0, MAX_CARDS);
   return sources.map((source) => {
     const own = units.filter(({ section }) => section.source === source);
-    const { kind, title, url } = source;
-    return { kind, title: clip(oneLine(title), MAX_TITLE_LENGTH), url, snippet: exactPiece(own, MAX_SNIPPET_LENGTH) };
+    return {
+      title: clip(oneLine(source.title), MAX_TITLE_LENGTH),
+      snippet: exactPiece(own, MAX_SNIPPET_LENGTH),
+      sourceType: source.kind,
+      sourceUrl: source.url,
+    };
   });
 }
 
