@@ -23,11 +23,8 @@ import {
 
 /** A server with the search module that all tests use instead of their own servers. It is emptied repeatedly. */
 const shared = process.env.TEST_REDISEARCH_URL;
-/**
- * Concurrent test files: more than the cores of a small machine, since many of them wait for clocks and processes. Fewer on Deno, whose
- * processes have more threads: with four of them on two cores one may wait for so long that its commands to Redis time out.
- */
-const jobs = shared ? 1 : process.argv.includes("--deno") ? 3 : 4;
+/** Concurrent test files: more than the cores of a small machine, since many of them wait for clocks and processes. */
+const jobs = shared ? 1 : 4;
 /**
  * Test files that take over 40 s, the longest first. Half of the jobs begin with them, so that none is left running at the end, and so that
  * not all browsers run at once.

@@ -70,6 +70,18 @@ for (const [kind, write] of Object.entries(writes))
     t.equal(await redis.get("a"), kind.includes("script") ? "1" : "2");
   });
 
+t.test("a process that is held up while it connects waits for its connection", async (t) => {
+  const { pair } = await openPair(t);
+  const redis = connect(readEnv(pair.env));
+  t.teardown(() => redis.disconnect());
+  const reading = redis.get("a");
+  for (let turns = 0; turns < 4; turns++) {
+    await new Promise(setImmediate);
+    holdUp(900);
+  }
+  t.equal(await reading, "1");
+});
+
 for (const [kind, write] of Object.entries(writes))
   t.test(`after a failover that closes no connection a ${kind} is written again within 5 s`, async (t) => {
     const { pair, redis } = await openPair(t);

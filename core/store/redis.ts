@@ -5,9 +5,9 @@ import type { Env } from "../platform/env.ts";
 type Purpose = "commands" | "blocking";
 
 /**
- * Connects as the settings say. Commands fail within 2 s if Redis hangs; commands that queue behind others fail within 4 s. A connection
- * reconnects if its server is no longer the master, or is silent while a reply is due. `forJobs` is for BullMQ, whose scripts ioredis
- * copies onto each pipeline: there commands are sent singly.
+ * Connects as the settings say. Commands fail within 2 s if Redis hangs; commands that queue behind others fail within 4 s, and those that
+ * wait for the first connection within 10 s. A connection reconnects if its server is no longer the master, or is silent while a reply is
+ * due. `forJobs` is for BullMQ, whose scripts ioredis copies onto each pipeline: there commands are sent singly.
  */
 export function connect(
   env: Env,
@@ -17,8 +17,10 @@ export function connect(
   const reconnectOnError = forJobs ? resendElsewhere : leaveDemoted();
   const options = { ...base, ...timeoutsMs[purpose], enableAutoPipelining: !forJobs, reconnectOnError };
   // Both classes have the commands used here; libraries expect the type Redis.
-  if (env.REDIS_CLUSTER) return clustered(env, options) as unknown as Redis;
-  return new PatientRedis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
+  const redis = env.REDIS_CLUSTER
+    ? (clustered(env, options) as unknown as Redis)
+    : new PunctualRedis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
+  return redis.once("ready", () => wereReady.add(redis));
 }
 
 type Options = Omit<RedisOptions, "replyMapping">;
@@ -28,8 +30,10 @@ const base = {
   retryStrategy: (times: number) => Math.min(50 * 2 ** times, 1000),
 };
 
-/** Ms of the 2 s that a command has left when its timer fires: see `readFirst`. */
+/** Ms of its time that a command has left when its timer fires: see `limit`. */
 const readMs = 250;
+/** Ms that commands may take which a process sends while it connects for the first time. */
+const firstMs = 10_000;
 
 /**
  * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read takes at most 10 s for
@@ -77,27 +81,31 @@ function sentinels(env: Env): object {
   };
 }
 
-/** Commands that `readFirst` has seen: a command is sent again on a new connection. */
-const patient = new WeakSet<Command>();
+/** Connections that have stood. */
+const wereReady = new WeakSet<Redis | Cluster>();
+/** Commands with a time limit, which lasts when one is sent again on a new connection. */
+const limited = new WeakSet<Command>();
 
 /**
- * Reads what the server has sent before a command counts as timed out. In a process that was held up for 2 s the timers fire first, and
- * every command would fail although its reply is there.
+ * Limits the time of a command, but reads what the server has sent before it counts as timed out. In a process that was held up for 2 s the
+ * timers fire first, and every command would fail although its reply is there.
  */
-function readFirst(command: Command): Command {
-  if (patient.has(command)) return command;
-  patient.add(command);
+function limit(redis: Redis | Cluster, command: Command, ms: number | undefined): void {
+  if (ms === undefined || limited.has(command)) return;
+  limited.add(command);
   const { reject } = command;
   command.reject = (error) => {
     if (error.message === "Command timed out") setTimeout(reject, readMs, error);
     else reject(error);
   };
-  return command;
+  command.setTimeout(wereReady.has(redis) ? ms : firstMs);
 }
 
-class PatientRedis extends Redis {
+/** A connection whose commands fail in time; the first ones wait until it stands. */
+class PunctualRedis extends Redis {
   override sendCommand(...[command, ...more]: Parameters<Redis["sendCommand"]>): unknown {
-    return super.sendCommand(readFirst(command), ...more);
+    limit(this, command, this.options.commandTimeout);
+    return super.sendCommand(command, ...more);
   }
 }
 
@@ -118,9 +126,8 @@ class PunctualCluster extends Cluster {
       command.reject(new Error("Connection is closed."));
       return command.promise;
     }
-    const { commandTimeout } = this.options.redisOptions ?? {};
-    if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
-    return super.sendCommand(readFirst(command), ...more);
+    limit(this, command, this.options.redisOptions?.commandTimeout);
+    return super.sendCommand(command, ...more);
   }
 }
 
