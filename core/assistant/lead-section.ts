@@ -1,6 +1,6 @@
 import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
-import { figuresBeyond, holdsPhrase, plainWords, type Wish } from "../engines/answers/answers.ts";
+import { figuresBeyond, holdsWords, type Wish } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
 import { membersOf } from "../platform/json.ts";
@@ -240,7 +240,7 @@ class Check {
 
 function isSensitive(text: string): boolean {
   const spaced = text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2");
-  return holdsPhrase(plainWords(spaced), SENSITIVE);
+  return holdsWords(spaced, SENSITIVE);
 }
 
 function list(value: unknown): unknown[] {

@@ -4,13 +4,14 @@ import { parse, serialize } from "parse5";
 import type {
   newTemplate,
   Purpose,
+  previewAnswer,
   Template,
   TemplateContent,
   templateChange,
   templatePreview,
 } from "../../schemas/email.ts";
 import { wordsOf } from "../../schemas/languages.ts";
-import type { Input } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
@@ -43,11 +44,7 @@ interface ParsedTemplate {
 }
 
 /** The rendered mail. */
-export interface Rendered {
-  subject: string;
-  html: string | null;
-  text: string;
-}
+export type Rendered = Infer<typeof previewAnswer>;
 
 /** Creates a template; `template_invalid`, `email_template_already_exists`. */
 export async function createTemplate(

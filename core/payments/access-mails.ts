@@ -2,7 +2,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { accessLink, accessMail } from "../../schemas/payments.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { settingsOf } from "../account/face.ts";
+import { displayNameOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
 import { layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { accessCode, pageUrl, publicPageOf, publishedPage, visitedUrl } from "../pages/face.ts";
@@ -127,7 +127,7 @@ async function letterOf(
   if (page === undefined) return undefined;
   const language = spokenLanguage(page.language);
   const { purchase: words } = wordsOf(language).mails;
-  const sender = (await settingsOf(runtime.redis, handle)).displayName ?? handle;
+  const sender = await displayNameOf(runtime.redis, handle);
   const price =
     amountMinor !== null && currency !== null ? formatMoney({ amountMinor, currency }, language) : undefined;
   const names = { title: page.title, name: sender };

@@ -23,7 +23,6 @@ export { type Grounding, groundIn, type Passage } from "./grounding.ts";
 export { absoluteAddress, readHtml } from "./html.ts";
 export type { Library, Place } from "./library.ts";
 export { readMarkdown } from "./markdown.ts";
-export { holdsPhrase, plainWords } from "./phrases.ts";
 export { type Question, readQuestion, type Turn, type Wish } from "./question.ts";
 export type { Source, Unit } from "./sections.ts";
 

@@ -1,4 +1,4 @@
-import type { Credential } from "../../../../schemas/integrations.ts";
+import type { Calendar, Credential } from "../../../../schemas/integrations.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import type { BusyInterval } from "../recurrence.ts";
@@ -42,12 +42,7 @@ export interface ProviderGrant {
 export type ProviderAccount = Credential & { handle: string };
 
 /** A calendar of an account; `writable` if this service may create events in it. */
-export interface ProviderCalendar {
-  calendarId: string;
-  name: string;
-  primary: boolean;
-  writable: boolean;
-}
+export type ProviderCalendar = Omit<Calendar, "credentialId">;
 
 /** A query for a calendar's busy time. */
 export interface BusyQuestion {
