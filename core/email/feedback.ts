@@ -9,8 +9,8 @@ import {
 } from "../../schemas/email.ts";
 import { isHardBounce, MAX_REPORT_BYTES, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
-import { Fail, invalid } from "../platform/errors.ts";
-import { membersOf } from "../platform/json.ts";
+import { invalid } from "../platform/errors.ts";
+import { membersOf, parseSignedBody } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
@@ -168,17 +168,9 @@ async function named(runtime: Runtime, { messageId, recipient }: Feedback): Prom
 }
 
 function feedbackIn(body: Buffer): Feedback[] {
-  const { events, ...single } = membersOf(parsed(body));
+  const { events, ...single } = membersOf(parseSignedBody(body));
   if (!Array.isArray(events)) return [feedbackOf({ type: single.type, ...membersOf(single.data ?? single) }, "")];
   return events.map((one, at) => feedbackOf({ type: single.type, ...membersOf(one) }, `/events/${at}`));
-}
-
-function parsed(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
-  }
 }
 
 function feedbackOf(given: Record<string, unknown>, path: string): Feedback {

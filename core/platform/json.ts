@@ -1,4 +1,5 @@
 import type { Buffer } from "node:buffer";
+import { Fail } from "./errors.ts";
 import { AnswerRefused } from "./exchange.ts";
 
 /** Deepest nesting and most values of another server's JSON: a full page of calendar events has some hundred thousand values. */
@@ -19,6 +20,15 @@ export function membersOf(value: unknown): Record<string, unknown> {
 export function parseJson<T>(bytes: Buffer): T {
   mustBeModest(bytes);
   return JSON.parse(bytes.toString("utf8")) as T;
+}
+
+/** Parses the body of a request whose signature was checked over its bytes; `invalid_request`. */
+export function parseSignedBody(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (error) {
+    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
+  }
 }
 
 function mustBeModest(bytes: Buffer): void {

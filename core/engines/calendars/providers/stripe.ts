@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import type { Env } from "../../../platform/env.ts";
 import { Fail } from "../../../platform/errors.ts";
-import { parseJson } from "../../../platform/json.ts";
+import { parseJson, parseSignedBody } from "../../../platform/json.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { sameText } from "../../../platform/sealing.ts";
 import type { Provider } from "./provider.ts";
@@ -171,18 +171,10 @@ export function readEvent(env: Env, body: Buffer, signature: string): StripeEven
   const isFresh = Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE_SECONDS;
   if (!secret || !isKnown || !isFresh)
     throw new Fail("invalid_request", { detail: "The signature is invalid or too old." });
-  const event = eventIn(body);
+  const event = parseSignedBody(body) as Partial<StripeEvent> | null;
   if (typeof event?.type !== "string" || typeof event.data?.object !== "object" || event.data.object === null)
     throw new Fail("invalid_request", { detail: "The body is not a known event." });
   return event as StripeEvent;
-}
-
-function eventIn(body: Buffer): Partial<StripeEvent> | null {
-  try {
-    return JSON.parse(body.toString("utf8"));
-  } catch (error) {
-    throw new Fail("invalid_request", { detail: "The body cannot be parsed." }, error);
-  }
 }
 
 /** An error response of the provider. */
