@@ -10,7 +10,7 @@ import type {
   pairingStart,
 } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
@@ -149,7 +149,7 @@ export async function redeemPairing(
 
 /** base64url(SHA-256(verifier)), as in PKCE (RFC 7636, S256). */
 export function challengeOf(verifier: string): string {
-  return sha256(verifier).toString("base64url");
+  return digestOf(verifier);
 }
 
 function newCode(): string {

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { type NewToken, type newToken, type Scope, scopes, type Token } from "../../schemas/account.ts";
 import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf, sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
@@ -90,7 +90,7 @@ export async function holderOf(redis: Redis, secret: string): Promise<TokenSessi
 
 /** The public id is another hash of the secret, so that one key finds the token. It reveals nothing about the stored digest. */
 function idOf(secret: string): string {
-  return `tok_${sha256(`token id ${secret}`).toString("base64url").slice(0, 22)}`;
+  return `tok_${digestOf(`token id ${secret}`).slice(0, 22)}`;
 }
 
 /** Scopes as digits: their indexes in the table. */

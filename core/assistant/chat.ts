@@ -8,7 +8,7 @@ import type {
 } from "../../schemas/assistant.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { cancelRun, createRun, RunLost, runEnding } from "../engines/relay/relay.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -98,7 +98,7 @@ async function runOf({ redis }: Runtime, input: ChatStream): Promise<string | un
 }
 
 function chatKey(page: Page, chatId: string): string {
-  return keys.chatRun(page.handle, page.pageSlug, sha256(chatId).toString("base64url"));
+  return keys.chatRun(page.handle, page.pageSlug, digestOf(chatId));
 }
 
 /** The last chunk by the run's end; a failing worker has written its own error. */

@@ -2,7 +2,7 @@ import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.t
 import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, holdsWords, type Wish } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import { membersOf } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -92,7 +92,7 @@ async function isFirst({ redis }: Runtime, chat: ChatPlace): Promise<boolean> {
 }
 
 function sectionKey({ handle, pageSlug, chatId }: ChatPlace): string {
-  return keys.chatSection(handle, pageSlug, sha256(chatId).toString("base64url"));
+  return keys.chatSection(handle, pageSlug, digestOf(chatId));
 }
 
 /** A model's unchecked proposal; undefined if it fails, since there is a standard section. */

@@ -1,7 +1,7 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { FairQueue } from "../engines/lanes/lanes.ts";
 import { delayUntil, instantIn } from "../platform/clock.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -27,7 +27,7 @@ const batch = 1000;
  * a collision among a million is one in ten billion. Visitors' jobs have priority over a burst of sends.
  */
 export function sendJob(runtime: Runtime, { data, due }: DelayedSend): Job {
-  const id = sha256(`${data.ruleId} ${data.leadId}`).toString("base64url").slice(0, 12);
+  const id = digestOf(`${data.ruleId} ${data.leadId}`).slice(0, 12);
   return job("campaigns.send", id, data, { delay: delayUntil(runtime, due), priority: 1 });
 }
 

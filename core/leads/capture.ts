@@ -7,7 +7,7 @@ import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { sameAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -180,14 +180,10 @@ export function recentKey(
   handle: string,
   { email, pageSlug, campaignId }: Pick<StoredLead, "email" | "pageSlug" | "campaignId">,
 ): string {
-  return keys.recentLead(handle, digest(`${sameAddress(email)}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
+  return keys.recentLead(handle, digestOf(`${sameAddress(email)}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }
 
 /** The key of a person's leads: all spellings of an address are one person. */
 export function personKey(handle: string, email: string): string {
-  return keys.person(handle, digest(sameAddress(email)));
-}
-
-function digest(text: string): string {
-  return sha256(text).toString("base64url");
+  return keys.person(handle, digestOf(sameAddress(email)));
 }

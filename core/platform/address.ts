@@ -1,5 +1,5 @@
 import { domainToASCII } from "node:url";
-import { sha256 } from "./digest.ts";
+import { digestOf } from "./digest.ts";
 
 /** Longest address in characters (RFC 5321, section 4.5.3.1.3, without the angle brackets). */
 const MAX_LENGTH = 254;
@@ -49,7 +49,7 @@ export function distinct(addresses: readonly string[]): string[] {
 
 /** The address in key names: 128 bits of SHA-256 over its canonical form, in base64url. */
 export function addressDigest(address: string): string {
-  return sha256(sameAddress(address)).toString("base64url").slice(0, 22);
+  return digestOf(sameAddress(address)).slice(0, 22);
 }
 
 /** The same for a mailbox: all its subaddresses (`name+detail@…`, RFC 5233) share one digest. */

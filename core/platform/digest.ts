@@ -5,3 +5,8 @@ import { createHash } from "node:crypto";
 export function sha256(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
+
+/** The same as text: 43 characters of base64url. */
+export function digestOf(text: string): string {
+  return sha256(text).toString("base64url");
+}

@@ -10,7 +10,7 @@ import {
   type ProviderAccount,
 } from "../engines/calendars/calendars.ts";
 import { nextTurn } from "../platform/clock.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
 import { day } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
@@ -279,4 +279,4 @@ async function scheduleZone({ redis }: Runtime, handle: string): Promise<string>
   return schedule?.timeZone ?? "UTC";
 }
 
-const digest = (text: string): string => sha256(text).toString("base64url").slice(0, 22);
+const digest = (text: string): string => digestOf(text).slice(0, 22);

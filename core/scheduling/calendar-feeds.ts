@@ -2,7 +2,7 @@ import type { CalendarFeed, ShownCalendarFeed, StoredBooking } from "../../schem
 import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf, findHandle } from "../account/face.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameText } from "../platform/sealing.ts";
@@ -99,8 +99,4 @@ async function feedBookings({ redis, now }: Runtime, handle: string): Promise<Bo
   const ahead = bookings.filter(({ start }) => Date.parse(start) >= at).length;
   const first = Math.max(0, bookings.length - Math.max(ahead, MAX_BOOKINGS));
   return bookings.slice(first, first + MAX_BOOKINGS);
-}
-
-function digestOf(text: string): string {
-  return sha256(text).toString("base64url");
 }

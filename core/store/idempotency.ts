@@ -1,13 +1,13 @@
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 
 /** A digest that is equal for bodies with equal parsed JSON, whatever the order of keys (docs/reference.md, "Idempotency"). */
 export function bodyDigest(body: unknown): string {
-  return sha256(canonical(body)).toString("base64url");
+  return digestOf(canonical(body));
 }
 
 /** The digest of a client's key for Redis key names. */
 export function keyDigest(key: string): string {
-  return sha256(key).toString("base64url").slice(0, 32);
+  return digestOf(key).slice(0, 32);
 }
 
 function canonical(value: unknown): string {

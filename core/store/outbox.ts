@@ -3,7 +3,7 @@ import type { ChainableCommander, Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { sha256 } from "../platform/digest.ts";
+import { digestOf } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
 import { Batcher } from "./batcher.ts";
@@ -188,7 +188,7 @@ function isJoint(one: Job): one is Job<typeof joint.one> {
 function asOne(group: Job<typeof joint.one>[]): Job {
   const [first, ...others] = group as [Job<typeof joint.one>, ...Job[]];
   if (others.length === 0) return first;
-  const digest = sha256(group.map(({ id }) => id).join()).toString("base64url");
+  const digest = digestOf(group.map(({ id }) => id).join());
   const eventIds = group.map(({ data }) => data.eventId);
   return job(joint.several, `${first.id}-${digest}`, { handle: first.data.handle, eventIds });
 }
