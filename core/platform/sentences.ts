@@ -23,6 +23,8 @@ const UNSPACED_END = /^[。！？｡]/;
 const WORD_AFTER = /^\s+\S+\s/;
 /** A sentence does not end with these, in any language; "etc." ends one if a capital letter follows. */
 const ABBREVIATIONS = new Set(Object.values(languages).flatMap(({ answers }) => answers.abbreviations.split(" ")));
+/** Those that end a compound too: "-str" for "Talstr." */
+const SUFFIXES = [...ABBREVIATIONS].flatMap((known) => (known.startsWith("-") ? known.slice(1) : []));
 
 const months = lazy(
   () =>
@@ -93,6 +95,8 @@ function ends(text: string): number[] {
 function isEnd(text: string, mark: number, end: number): boolean {
   if (UNSPACED_END.test(text.slice(mark, mark + 1))) return true;
   if (!/\s/.test(text[end]!)) return false;
+  // Dots that lead from a name to its price: "Cut ........ £30", "Cut ... £30".
+  if (/^(?:\S\.{4}|\s\.)/.test(text.slice(mark - 1, mark + 4))) return false;
   if (!/^\.[^.]*$/.test(text.slice(mark, end))) return true;
   const next = text.slice(end, end + 40).trimStart();
   if (/^\p{Ll}/u.test(next)) return false;
@@ -102,6 +106,9 @@ function isEnd(text: string, mark: number, end: number): boolean {
 function isAbbreviation(text: string, mark: number, next: string): boolean {
   const before = text.slice(Math.max(0, mark - 24), mark);
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
+  // A number at the start counts what follows.
+  if (word.length === mark && /^\d{1,3}$/.test(word)) return true;
   if (/^\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
-  return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(word.toLowerCase());
+  const lower = word.toLowerCase();
+  return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower) || SUFFIXES.some((suffix) => lower.endsWith(suffix));
 }
