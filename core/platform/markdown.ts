@@ -1,5 +1,5 @@
 import { clip, oneLine } from "./characters.ts";
-import { Outline } from "./outline.ts";
+import { BOLD_LEVEL, isTitle, Outline } from "./outline.ts";
 import type { Range } from "./sentences.ts";
 
 /** A part of a document with its marks; a rule is a line without words, a card a part that the caller names. */
@@ -26,10 +26,11 @@ interface Heading extends Range {
 const WRAPPED_LENGTH = 48;
 const MAX_HEADING_LENGTH = 200;
 
+const BOLD = /^ {0,3}(\*\*|__)([^*_]+)\1$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
 const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
-const ITEM = /^[ \t]*(?:[-*+•–‣▪◦·][ \t]+|\d{1,3}[.)][ \t]+(?=\D))/;
+const ITEM = /^[ \t]*(?:[-*+•–‣▪◦·][ \t]+|\d{1,3}[.)][ \t]+(?!\d{1,2}\.(?:[ \t]|\d{4})))/;
 const MARKS = new RegExp(`${ITEM.source}|^ {0,3}>[ \\t]?|^[ \\t]*`);
 const ROW = /^[ \t]*\|.*\|[ \t]*$/;
 const RULE = /^[\s|:=_*+-]+$/;
@@ -116,10 +117,12 @@ class Reader {
 
   #readHeading({ start, end }: Range, line: string): boolean {
     const [marks = "", hashes = ""] = HEADING.exec(line) ?? [];
-    const isTitle = UNDERLINE.test(line) && this.#open?.kind === "text" && this.#isOneLine(this.#open);
+    const isUnderlined = UNDERLINE.test(line) && this.#open?.kind === "text" && this.#isOneLine(this.#open);
+    const isBold = isTitle(BOLD.exec(line)?.[2] ?? "") && !(this.#open && this.#continues(this.#open, line, "text"));
     if (marks) this.#enter(hashes.length, { start: start + marks.length, end });
-    else if (isTitle) this.#enter(line.includes("=") ? 1 : 2, this.#blocks.pop()!);
-    return marks !== "" || isTitle;
+    else if (isUnderlined) this.#enter(line.includes("=") ? 1 : 2, this.#blocks.pop()!);
+    else if (isBold) this.#enter(BOLD_LEVEL, { start, end });
+    return marks !== "" || isUnderlined || isBold;
   }
 
   #isOneLine({ start, end }: Range): boolean {

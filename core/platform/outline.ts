@@ -1,3 +1,14 @@
+/** The level of a line in bold that names what follows: below h6, and below the question of a `details`. */
+export const BOLD_LEVEL = 8;
+
+/** A question, or a few words without a figure or the end of a sentence. */
+const TITLE = /^(?:[^\d]{0,79}[^\d\s.!:;,…。]|.{1,199}[?؟？])$/u;
+
+/** True for a line in bold that names what follows, and says nothing itself. */
+export function isTitle(bold: string): boolean {
+  return TITLE.test(bold);
+}
+
 /** The headings above the place that a reader of a text has reached, and the sections that they begin. */
 export class Outline<Heading extends { name: string }> {
   /** The number of the current section. */

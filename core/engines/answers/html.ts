@@ -1,6 +1,6 @@
 import { parseHTML } from "linkedom";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
-import { Outline } from "../../platform/outline.ts";
+import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
 import {
   type Block,
   type Cell,
@@ -37,6 +37,7 @@ const BLOCKS = names(
   "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
 );
+const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
 const UNSEEN =
   /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
@@ -82,6 +83,9 @@ class HtmlReader {
   #isSpaced = false;
   #lineLinks: Link[] = [];
   #linked = 0;
+  /** Open elements of bold text, and its length in the line. */
+  #bold = 0;
+  #bolded = 0;
   #isItem = false;
   #label: string | undefined;
   #term = "";
@@ -118,6 +122,7 @@ class HtmlReader {
   #enter(element: Element): void {
     const name = element.localName;
     if (name === "a") this.#label = "";
+    if (BOLD.has(name)) this.#bold++;
     if (name === "br" || BLOCKS.has(name)) this.#endLine();
     if (name === "table" && this.#depth++ === 0) this.#rows = [];
     if (this.#rows) {
@@ -131,6 +136,7 @@ class HtmlReader {
   #leave(element: Element): void {
     const name = element.localName;
     if (name === "a") this.#addLink(element);
+    if (BOLD.has(name)) this.#bold--;
     if (this.#rows) this.#leaveInTable(element, name);
     else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
     else if (name === "dt") this.#leaveTerm();
@@ -172,6 +178,7 @@ class HtmlReader {
     const spaced = text.replace(/\s+/g, " ");
     this.#append(this.#line === "" || this.#isSpaced ? spaced.trimStart() : spaced);
     if (this.#label !== undefined) this.#label += spaced;
+    if (this.#bold > 0) this.#bolded += lengthOf(spaced);
   }
 
   /** Each entity of a text comes by itself: to look at the whole line each time would take quadratic time. */
@@ -188,12 +195,17 @@ class HtmlReader {
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
+    const isBold = this.#bolded > 0 && this.#bolded >= lengthOf(this.#line) && isTitle(oneLine(this.#line));
+    if (isBold && !isItem && term === "" && links.length === 0) {
+      this.#addHeading(BOLD_LEVEL);
+      return;
+    }
     const text = this.#takeLine();
     if (text === "") return;
     this.#isItem = false;
     this.#lineLinks = [];
     this.#term = "";
-    const buttons = !isItem && links.length > 0 && linked >= text.replace(/\s/g, "").length;
+    const buttons = !isItem && links.length > 0 && linked >= lengthOf(text);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
     else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
   }
@@ -202,6 +214,7 @@ class HtmlReader {
     const text = visibleCharacters(this.#line).trim();
     this.#line = "";
     this.#linked = 0;
+    this.#bolded = 0;
     return text;
   }
 
@@ -245,7 +258,7 @@ class HtmlReader {
 
   #addLink(element: Element): void {
     const label = clip(oneLine(this.#label || element.getAttribute("aria-label") || ""), MAX_LABEL_LENGTH);
-    this.#linked += (this.#label ?? "").replace(/\s/g, "").length;
+    this.#linked += lengthOf(this.#label ?? "");
     this.#label = undefined;
     const href = address(element.getAttribute("href"), this.#base);
     if (label === "" || href === undefined) return;
@@ -284,6 +297,11 @@ function isUnseen(style: string): boolean {
 function withoutComments(style: string): string {
   const [first = "", ...others] = style.split("/*");
   return first + others.map((part) => (part.includes("*/") ? part.slice(part.indexOf("*/") + 2) : "")).join("");
+}
+
+/** Without white space. */
+function lengthOf(text: string): number {
+  return text.replace(/\s/g, "").length;
 }
 
 function levelOf(name: string): number {
