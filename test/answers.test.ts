@@ -12,6 +12,7 @@ import {
   piecesOf,
   type Reply,
   readHtml,
+  readMarkdown,
   readQuestion,
   replyTo,
   smallTalk,
@@ -19,6 +20,7 @@ import {
 import { plainWords } from "../core/engines/answers/phrases.ts";
 import { termsIn } from "../core/engines/answers/words.ts";
 import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
+import { sentences } from "../core/platform/sentences.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
 import { documentSource, libraryOf, pageSource } from "../fixtures/assistant/libraries.ts";
 import { wordsOf } from "../schemas/languages.ts";
@@ -236,6 +238,108 @@ t.test("a list is shown with its introduction", async (t) => {
     replyTo(library, readQuestion("Is a driving licence enough?", "en")).markdown,
     /You need one of these:\n\n- a passport\n- a driving licence/,
   );
+});
+
+t.test(
+  "a list in a quote is whole or absent, and its items are numbered even if they begin with a figure",
+  async (t) => {
+    const filler =
+      "Each guest has a keeper who walks, feeds and brushes it, and who sleeps in the next room at night. ";
+    const say = (content: string, ask: string) =>
+      replyTo(openLibrary([documentSource(content)]), readQuestion(ask, "en")).markdown;
+    const course = `## Course\n\nIncluded:\n\n- flour, yeast and an apron\n- ${"the bread that you bake ".repeat(8)}\n- a snack\n\nThe fee is £85.\n`;
+    const two = `## Fee\n\nThe fee of a stay is £40. ${filler.repeat(2)}\n\n${course}`;
+    t.notMatch(say(two, "what is the fee"), "a snack", "no third item without the first two");
+    t.match(
+      say("# Terms\n\n1. Photos. We post photos.\n2. Data. We keep data for a year.\n", "photos"),
+      "- Photos. We post photos.\n- Data. We keep data",
+    );
+    const day =
+      "## The day\n\n1. 7:30 first walk\n2. 8:30 breakfast\n3. 10:00 a walk along the river that takes about an hour\n4. 13:00 rest\n";
+    const items = [
+      "7:30 first walk",
+      "8:30 breakfast",
+      "10:00 a walk along the river that takes about an hour",
+      "13:00 rest",
+    ];
+    t.match(say(day, "when is breakfast"), items.map((item) => `- ${item}`).join("\n"));
+    t.match(
+      say("## Concerts\n\n14. 3. Bach\n\n1. 5. 2026 Haydn\n", "when is haydn"),
+      "1. 5. 2026 Haydn",
+      "a date is no item",
+    );
+  },
+);
+
+t.test("a question or a name in bold is the heading of what follows, in Markdown and in HTML", async (t) => {
+  const asked: [string, string][] = [
+    ["Do you take cats?", "No, dogs only."],
+    ["Can I pay by card?", "Yes, from €10. No cheques."],
+    ["Maureen Pask", "Founder. She has groomed since 2009."],
+  ];
+  const documents = [
+    asked.map(([name, text]) => `**${name}**\n${text}`),
+    asked.map(([name, text]) => `__${name}__\n\n${text}\n`),
+  ];
+  const pages = [
+    asked.map(([name, text]) => `<p><strong>${name}</strong></p><p>${text}</p>`),
+    asked.map(([name, text]) => `<p><b>${name}</b><br>${text}</p>`),
+  ];
+  const sources = [
+    ...documents.map((lines) => documentSource(lines.join("\n"))),
+    ...pages.map((parts) => pageSource(parts.join(""))),
+  ];
+  for (const source of sources) {
+    const { markdown } = replyTo(openLibrary([source]), readQuestion("card payment", "en"));
+    t.match(markdown, /^\*\*Can I pay by card\?\*\*\n\nYes, from €10\. No cheques\.\n\n(?!No)/);
+    t.same(
+      source.blocks.map(({ headings }) => headings),
+      [[asked[0]![0]], [asked[1]![0]], [asked[2]![0]]],
+    );
+  }
+  const said =
+    "**Closed on Mondays.**\n\n**Full groom £42**\n\n**Check-in:** 8 am\n\nWe are on **Mill Lane**\n\nSee you";
+  t.ok(
+    readMarkdown(said).every(({ headings }) => headings.length === 0),
+    "what says something itself is text",
+  );
+  const html =
+    "<p><b>Closed on Mondays.</b></p><p><b>Note:</b> no dogs</p><ul><li><b>Soap</b></li></ul><p><b><a href='/book'>Book</a></b></p><p>Bye</p>";
+  t.ok(readHtml(html, "https://acme.example").blocks.every(({ headings }) => headings.length === 0));
+});
+
+t.test("a cell across columns is said once, and a dash is no answer", async (t) => {
+  const table =
+    "<h1>Prices</h1><table><tr><th></th><th>Small</th><th>Medium</th><th>Large</th></tr><tr><td>Bath</td><td>£28</td><td>£36</td><td>–</td></tr><tr><td>First visit</td><td colspan=2>£20, any coat</td><td>£25</td></tr></table>";
+  const say = (ask: string) => replyTo(openLibrary([pageSource(table)]), readQuestion(ask, "en")).markdown;
+  t.match(say("what is the first visit"), "- **First visit** Small / Medium: £20, any coat, Large: £25\n");
+  t.match(say("bath for a large one"), "- **Bath** Small: £28, Medium: £36, Large: –\n");
+});
+
+t.test("a section without a heading is told from the one before by the title of its source", async (t) => {
+  const library = openLibrary([
+    pageSource("<h2>Opening hours</h2><p>The mill is open on Sundays.</p>"),
+    documentSource("Rye bread is baked on Sundays.", { title: "Bread" }),
+  ]);
+  const { markdown } = replyTo(library, readQuestion("sundays", "en"));
+  t.match(markdown, "The mill is open on Sundays.\n\n**Bread**\n\nRye bread");
+});
+
+t.test("dots that lead to a price, a street and a number at the start end no sentence", async (t) => {
+  const whole = [
+    "Cut and colour ........ £48",
+    "Cut ... £48",
+    "1. Bookings are binding",
+    "Kammgarn, Inh. Frauke Deichsel, Talstr. 14, Freiburg",
+    "Winkel aan de Kerkstr. 9 in Zwolle",
+  ];
+  for (const text of whole)
+    t.same(
+      sentences(text).map((one) => one.text),
+      [text],
+    );
+  for (const text of ["Wait... Then go.", "It is 7. Come in.", "Really?! Yes."])
+    t.equal(sentences(text).length, 2, text);
 });
 
 t.test("the sentences of an item stay one item", async (t) => {

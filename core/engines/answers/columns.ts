@@ -11,7 +11,7 @@ const MIN_COLUMNS = 3;
 
 /**
  * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
- * if it names no column or several alike, if the cell is empty or lacks a requested price, and if a number of the question is in no name.
+ * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price, and if a number of the question is in no name.
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
@@ -21,7 +21,7 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
     namedOnce(names, { words, plain: question.plain }, best.section.language) ?? -1;
   // The first column contains the labels.
   const column = 1 + named(columns.slice(1));
-  if (column === 0 || cells[column] === "" || lacksPrice(cells[column]!, best, question)) return undefined;
+  if (column === 0 || /^[-–—]*$/.test(cells[column]!) || lacksPrice(cells[column]!, best, question)) return undefined;
   const names = termsIn(`${cells[0]} ; ${columns[column]}`, best.section.language);
   if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
   const rows = unitsOf(best.section).filter(({ block }) => block.table === table && block.columns);

@@ -49,11 +49,16 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
     chosen.push(more);
     room -= quoteMarkdown(more).length + 2;
   }
+  const titles = chosen.map((units, at) => (at === 0 ? "" : titleAbove(units)));
+  for (const [at, { length }] of titles.entries()) {
+    if (length > room) titles[at] = "";
+    else room -= length;
+  }
   if (!isColumn) chosen[0] = around(best.unit, quoteMarkdown(chosen[0]!).length + room);
   const outcome = confidenceIn(hits, question, place) >= ANSWERS ? "answer" : "closest";
   const isHit = ({ section, at }: Unit) => hits.find(({ unit }) => unit.section === section)?.unit.at === at;
   const units = chosen.flatMap((all) => [...all.filter(isHit), ...all.filter((unit) => !isHit(unit))]);
-  return { outcome, markdown: chosen.map(quoteMarkdown).join("\n\n"), units };
+  return { outcome, markdown: chosen.map((units, at) => titles[at] + quoteMarkdown(units)).join("\n\n"), units };
 }
 
 /** The opening of a page and the headings that follow. */
@@ -79,17 +84,44 @@ export function sourcesLine(units: readonly Unit[], language: string): string {
   return names.length === 0 ? "" : `${names.length > 1 ? sources : source}: ${names.join(", ")}`;
 }
 
-/** The unit with as much of its section as fits: the units after it first, then those before. */
+/** The unit with as much of its section as fits: its list as a whole if possible, then what comes after it, then what comes before. */
 function around(unit: Unit, maxLength: number): Unit[] {
   const units = unitsOf(unit.section);
-  const fits = (from: number, to: number) =>
-    units[from] !== undefined &&
-    units[to] !== undefined &&
-    quoteMarkdown(units.slice(from, to + 1)).length <= maxLength;
-  let [first, last] = [unit.at, unit.at];
-  while (fits(first, last + 1)) last++;
-  while (fits(first - 1, last)) first--;
-  return units.slice(first, last + 1);
+  const shown = (from: number, to: number) => units.slice(from, to + 1);
+  const fits = (from: number, to: number) => quoteMarkdown(shown(from, to)).length <= maxLength;
+  const isWhole = fits(...bounds(units, unit.at, isOfList));
+  const part = (at: number) => bounds(units, at, isWhole ? isOfList : isOfItem);
+  let [first, last] = fits(...part(unit.at)) ? part(unit.at) : [unit.at, unit.at];
+  while (last + 1 < units.length && fits(first, part(last + 1)[1])) last = part(last + 1)[1];
+  while (first > 0 && fits(part(first - 1)[0], last)) first = part(first - 1)[0];
+  return shown(first, last);
+}
+
+/** The first and the last unit of what is shown together. */
+function bounds(
+  units: readonly Unit[],
+  at: number,
+  continues: (unit: Unit, before: Unit) => boolean,
+): [number, number] {
+  let [first, last] = [at, at];
+  while (units[first - 1] && continues(units[first]!, units[first - 1]!)) first--;
+  while (units[last + 1] && continues(units[last + 1]!, units[last]!)) last++;
+  return [first, last];
+}
+
+function isOfItem({ block }: Unit, before: Unit): boolean {
+  return block.kind === "item" && block === before.block;
+}
+
+/** A part of a list would say too little: "Included:" and the first item. */
+function isOfList({ block }: Unit, { block: before }: Unit): boolean {
+  return block.kind === "item" && block.leadIn === (before.kind === "item" ? before.leadIn : before.text);
+}
+
+/** The title of the source of a section without a heading, which tells it from the section before. */
+function titleAbove(units: readonly Unit[]): string {
+  const { block, section } = units[0]!;
+  return block.headings.length > 0 ? "" : `**${nameMarkdown(section.source.title)}**\n\n`;
 }
 
 /** Renders the heading, prose as paragraphs, and items and rows as a list below their introduction. */
@@ -134,12 +166,15 @@ function blockMarkdown(block: Block, text: string): string {
   return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
-/** Renders a row as its first cell and the others with the names of their columns, without empty cells. */
+/** Renders a row as its first cell and the others with the names of their columns, without empty cells; equal cells side by side once. */
 function rowMarkdown({ cells = [], columns }: Block): string {
   const [first = "", ...others] = cells.map(sentenceMarkdown);
   const named = others.flatMap((cell, at) => {
-    const name = oneLine(columns?.[at + 1] ?? "");
-    return cell === "" ? [] : [name === "" ? cell : `${sentenceMarkdown(name)}: ${cell}`];
+    if (cell === "" || cell === others[at - 1]) return [];
+    const end = others.findIndex((other, later) => later > at && other !== cell);
+    const names = (columns?.slice(at + 1, end < 0 ? undefined : end + 1) ?? []).map(sentenceMarkdown);
+    const name = [...new Set(names)].filter((one) => one !== "").join(" / ");
+    return [name === "" ? cell : `${name}: ${cell}`];
   });
   if (first === "") return named.join(", ");
   return named.length === 0 ? first : `**${first}** ${named.join(", ")}`;
