@@ -378,6 +378,63 @@ t.test(
   },
 );
 
+const chat = (...texts: string[]) => texts.map((text) => ({ role: "user" as const, text }));
+
+t.test("a follow-up of a follow-up asks for the same, and thanks in between change nothing", async (t) => {
+  const shapes = (text: string, before: string[], language = "en") =>
+    readQuestion(text, language, chat(...before)).asks.map(({ shape }) => shape);
+  t.same(shapes("and on Mondays?", ["When are you open?", "and on Sundays?"]), ["time"]);
+  t.same(shapes("und montags?", ["Wann habt ihr offen?", "und am Samstag?"], "de"), ["time"]);
+  t.same(shapes("et le lundi ?", ["Combien coûte le stage ?", "et le dimanche ?"], "fr"), ["amount"]);
+  t.same(shapes("and by card?", ["What is your phone number?", "Can I pay in cash?"]), [], "of its own question only");
+  const thanked = readQuestion("and on Sundays?", "en", chat("When is the pool open?", "thanks!", "ok"));
+  t.ok(thanked.subjects.some(({ text }) => text === "pool"));
+});
+
+t.test("a question with an article or a polite form is no follow-up if it is answered by itself", async (t) => {
+  const library = openLibrary([
+    pageSource(
+      "<h2>Brot</h2><p>Das Roggenbrot kostet 6 Euro.</p><h2>Zeiten</h2><p>Wir haben am Sonntag von 7 bis 12 Uhr geöffnet.</p>",
+    ),
+    pageSource(
+      "<h2>Œufs</h2><p>Les œufs viennent de la ferme du Mas Noir.</p><h2>Congeler</h2><p>Le pain se congèle un mois, tranché.</p>",
+      {
+        id: "fr",
+      },
+    ),
+  ]);
+  const say = (text: string, before: string, language: string) =>
+    replyTo(library, readQuestion(text, language, chat(before)));
+  const [german, french] = [
+    say("Haben Sie am Sonntag geöffnet?", "Was kostet ein Roggenbrot?", "de"),
+    say("je peux congeler le pain", "d'où viennent les œufs ?", "fr"),
+  ];
+  t.equal(german.kind, "answer");
+  t.match(german.markdown, /^\*\*Zeiten/);
+  t.equal(french.kind, "answer");
+  t.match(french.markdown, /^\*\*Congeler/);
+  t.match(say("Was kostet das?", "Haben Sie Roggenbrot?", "de").markdown, /^\*\*Brot/, "without a subject it is one");
+});
+
+t.test(
+  "an address or a number that a visitor leaves is a wish for contact, and a date or a refusal is none",
+  async (t) => {
+    const wishOf = (text: string, language = "en") => readQuestion(text, language).wish;
+    for (const text of [
+      "my email is anna@example.com",
+      "0151 2345678",
+      "anna@example.com",
+      "it's Anna, +44 7700 900123",
+    ])
+      t.equal(wishOf(text), "contact", text);
+    const others = ["open from 01.05.2026 - 03.05.2026?", "24/12/2026", "don't call me on 0151 2345678"];
+    for (const text of others) t.equal(wishOf(text), undefined, text);
+    t.equal(readQuestion("anna@example.com", "de").language, "de", "an address is in no language");
+    const library = openLibrary([pageSource("<p>A groom costs £42.</p>")]);
+    t.equal(replyTo(library, readQuestion("anna@example.com", "en")).markdown, phrasesOf("en").contact);
+  },
+);
+
 t.test("a short question is in the language of the conversation, else of the page", async (t) => {
   const history = [{ role: "user" as const, text: "Was kostet eine große Durchsicht?" }];
   for (const text of ["Samstag?", "ok", "E-Bike?", "hotel"])

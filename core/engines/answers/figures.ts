@@ -17,7 +17,7 @@ const HOST =
 /** With a plus, a zero or an area code first, or nine digits in groups. */
 const PHONE =
   /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{3}[ .-]\d{3}[ .-]\d{3}(?!\d)|(?<!\d)\d{2,3}[ .-]\d{2,3}[ .-]\d{2}[ .-]\d{2}(?!\d)/g;
-const DATE = /^\d{1,2}([./-])\d{1,2}\1\d{2,4}$/;
+const DATE = /(?<![\d./-])\d{1,2}([./-])\d{1,2}\1\d{2,4}(?![./-]?\d)/;
 const MIN_PHONE_DIGITS = 7;
 const MIN_GROUPED_DIGITS = 9;
 /** What may follow the hour of a time of day. */
@@ -124,7 +124,7 @@ export function bareAddress(address: string): string {
 
 function isPhone(match: string): boolean {
   const { length } = match.replace(/\D/g, "");
-  return length >= (/^\(?[+0]/.test(match) ? MIN_PHONE_DIGITS : MIN_GROUPED_DIGITS) && !DATE.test(match.trim());
+  return length >= (/^\(?[+0]/.test(match) ? MIN_PHONE_DIGITS : MIN_GROUPED_DIGITS) && !DATE.test(match);
 }
 
 function minutesOf([, hours, minutes, dotted, half]: string[]): number {

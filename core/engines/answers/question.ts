@@ -1,5 +1,6 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { languageOf } from "../../platform/languages.ts";
+import { figuresIn } from "./figures.ts";
 import { isCommon } from "./matching.ts";
 import { isMeasure, MEASURES } from "./measures.ts";
 import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
@@ -43,10 +44,14 @@ export interface Question {
   /** Small talk, the page itself, or private matters; absent for other questions. */
   intent?: "greeting" | "gratitude" | "identity" | "page" | "declined";
   wish?: Wish;
+  /** The question without what it borrows from an earlier one, if a word such as "la" or "there" may refer to that, or to nothing. */
+  alone?: Question;
 }
 
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
+/** The "com" of an address is Portuguese. */
+const ADDRESS = /\S+@\S+|\S+:\/\/\S+|www\.\S+/gi;
 const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail"] as const;
 const INTENTS = [
   { intent: "greeting", list: "greetings", fits: isPhrase },
@@ -70,20 +75,40 @@ export function readQuestion(text: string, language: string, history: readonly T
   const asked = text.slice(0, MAX_QUESTION_LENGTH);
   const earlier = history.filter(({ role }) => role === "user");
   // "No" and "Samstag?" are in the language of the conversation.
-  const own = languageOf(
-    asked,
-    earlier.reduce((known, turn) => languageOf(turn.text, known), language),
+  const own = [...earlier.map((turn) => turn.text), asked].reduce(
+    (known, said) => languageOf(said.replace(ADDRESS, ""), known),
+    language,
   );
   const plain = plainWords(asked);
   const all = subjectsOf(asked, own);
-  const wish = wishOf(plain, own);
+  const wish = wishOf(plain, own) ?? (givesDetails(asked, plain, own) ? "contact" : undefined);
   const asks = [...asksOf(plain, all, own), ...(wish === "contact" ? CONTACT : [])];
   const subjects = all.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
   const question = { text, language: own, plain, subjects, asks };
   const found = intentOf(plain, own);
-  const before = earlier.findLast(({ text }) => plainWords(text) !== plain);
-  const whole = before && leansOn(question) ? borrowed(question, readQuestion(before.text, own)) : question;
-  return { ...whole, isOpen: isOpen(whole), ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
+  const known = { ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
+  const alone = { ...question, isOpen: isOpen(question), ...known };
+  const lean = leaning(question);
+  const before = lean && questionBefore(plain, earlier, own);
+  if (!before) return alone;
+  const whole = borrowed(question, before);
+  return { ...whole, isOpen: isOpen(whole), ...known, ...(lean === "perhaps" ? { alone } : {}) };
+}
+
+/** What a follow-up speaks of: the latest other question that names something. A follow-up itself asks for what its own question did. */
+function questionBefore(plain: string, earlier: readonly Turn[], language: string): Question | undefined {
+  const others = earlier
+    .filter(({ text }) => plainWords(text) !== plain)
+    .map(({ text }) => readQuestion(text, language));
+  const told = others.filter((other) => !other.intent && !isEmpty(other));
+  const last = told.at(-1) ?? others.at(-1);
+  const first = told.findLast((other) => !isJoined(other));
+  return last && { ...last, asks: last.asks.length > 0 ? last.asks : (first?.asks ?? []) };
+}
+
+/** "What does it cost", "more". */
+function isEmpty(question: Question): boolean {
+  return question.subjects.length === 0 && (question.asks.length === 0 || mayRefer(question));
 }
 
 function subjectsOf(text: string, language: string): Subject[] {
@@ -124,11 +149,29 @@ function wishOf(plain: string, language: string): Wish | undefined {
   });
 }
 
-/** It begins with a connector, or has no subject of its own, or speaks of "it". */
-function leansOn({ plain, subjects, language }: Pick<Question, "plain" | "subjects" | "language">): boolean {
-  const { connectors, pronouns } = wordsOf(language).answers;
-  const isJoined = connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `));
-  return isJoined || subjects.length === 0 || holdsPhrase(plain, pronouns.split(" "));
+/** The visitor names an address or a number, and doesn't refuse to be contacted. */
+function givesDetails(text: string, plain: string, language: string): boolean {
+  const isRefusal = holdsPhrase(plain, wordsOf(language).answers.lead.refusals);
+  return !isRefusal && [...figuresIn(text, language)].some((figure) => /^(?:mail|phone) /.test(figure));
+}
+
+type Asked = Pick<Question, "plain" | "subjects" | "language">;
+
+/** It begins with a connector, or has no subject of its own, or speaks of "it"; perhaps, if that may be an article. */
+function leaning(question: Asked): "surely" | "perhaps" | undefined {
+  const { pronouns } = wordsOf(question.language).answers;
+  const isSure =
+    isJoined(question) || question.subjects.length === 0 || holdsPhrase(question.plain, pronouns.split(" "));
+  return isSure ? "surely" : mayRefer(question) ? "perhaps" : undefined;
+}
+
+function isJoined({ plain, language }: Asked): boolean {
+  return wordsOf(language).answers.connectors.some((connector) => plain.startsWith(`${plainWords(connector)} `));
+}
+
+function mayRefer({ plain, language }: Asked): boolean {
+  const { pronouns, determiners } = wordsOf(language).answers;
+  return holdsPhrase(plain, `${pronouns} ${determiners}`.split(" "));
 }
 
 function isOpen({ plain, asks, language }: Pick<Question, "plain" | "asks" | "language">): boolean {

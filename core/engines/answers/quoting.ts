@@ -10,6 +10,7 @@ import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 /** An answer of exact public text, and the units that it shows, of each section the best one first. */
 export interface Quote {
   outcome: "answer" | "closest" | "none";
+  confidence: number;
   markdown: string;
   units: Unit[];
 }
@@ -27,16 +28,25 @@ const NEARLY_BEST = 0.5;
 const MAX_SECTIONS = 4;
 const MAX_HEADINGS = 8;
 
+const NOTHING: Quote = { outcome: "none", confidence: -1, markdown: "", units: [] };
+
 const RAW = /<(?=[a-z/!?])/gi;
 const IMAGE = /!(?=\[)/g;
 const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
 const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
 
 /** The best public text for a question: an answer, what comes closest, or nothing, by evidence alone. */
-export function quoteFor(library: Library, question: Question, place: Place): Quote {
+export function quoteFor(library: Library, { alone, ...question }: Question, place: Place): Quote {
+  const whole = quoteOf(library, question, place);
+  if (whole.outcome === "answer" || !alone) return whole;
+  const own = quoteOf(library, alone, place);
+  return own.confidence > whole.confidence ? own : whole;
+}
+
+function quoteOf(library: Library, question: Question, place: Place): Quote {
   const hits = library.hits(question, place);
   const best = hits[0];
-  if (best === undefined || best.share < COMES_CLOSEST) return { outcome: "none", markdown: "", units: [] };
+  if (best === undefined || best.share < COMES_CLOSEST) return NOTHING;
   const column = columnQuote(library, question, best.unit);
   const isColumn = column !== undefined && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH;
   const chosen = [isColumn ? column : around(best.unit, MAX_FIRST_LENGTH)];
@@ -55,17 +65,23 @@ export function quoteFor(library: Library, question: Question, place: Place): Qu
     else room -= length;
   }
   if (!isColumn) chosen[0] = around(best.unit, quoteMarkdown(chosen[0]!).length + room);
-  const outcome = confidenceIn(hits, question, place) >= ANSWERS ? "answer" : "closest";
+  const confidence = confidenceIn(hits, question, place);
+  const outcome = confidence >= ANSWERS ? "answer" : "closest";
   const isHit = ({ section, at }: Unit) => hits.find(({ unit }) => unit.section === section)?.unit.at === at;
   const units = chosen.flatMap((all) => [...all.filter(isHit), ...all.filter((unit) => !isHit(unit))]);
-  return { outcome, markdown: chosen.map((units, at) => titles[at] + quoteMarkdown(units)).join("\n\n"), units };
+  return {
+    outcome,
+    confidence,
+    markdown: chosen.map((units, at) => titles[at] + quoteMarkdown(units)).join("\n\n"),
+    units,
+  };
 }
 
 /** The opening of a page and the headings that follow. */
 export function openingOf(library: Library, source: Source): Quote {
   const own = library.sections.filter((section) => section.source === source);
   const first = own.find((section) => section.blocks.some(({ kind }) => kind === "text")) ?? own[0];
-  if (first === undefined) return { outcome: "none", markdown: "", units: [] };
+  if (first === undefined) return NOTHING;
   const units = unitsOf(first);
   const shown = around(units[0]!, MAX_QUOTE_LENGTH / 2);
   const above = ({ blocks }: Section) => blocks[0]!.headings.at(-1) ?? [];
@@ -74,7 +90,7 @@ export function openingOf(library: Library, source: Source): Quote {
   const opening = quoteMarkdown(shown);
   const lines = list.filter((_, at) => opening.length + list.slice(0, at + 1).join("\n").length < MAX_QUOTE_LENGTH);
   const markdown = [opening, lines.join("\n")].filter((part) => part !== "").join("\n\n");
-  return { outcome: "answer", markdown, units: shown };
+  return { outcome: "answer", confidence: 1, markdown, units: shown };
 }
 
 /** A line that names the sources of units, a page with its address; empty without any. */
