@@ -69,6 +69,22 @@ t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not
   await again.set("If-None-Match", tag.headers.etag as string).expect(304);
 });
 
+t.test("a copy that is current costs a 304, also if the request tells caches not to answer", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  await owner
+    .post("/v2/handles/acme/pages")
+    .send({ pageSlug: "index", title: "Home", status: "PUBLISHED" })
+    .expect(201);
+  for (const path of ["/p/acme/index", "/assets/public-page-agent.js"]) {
+    const { headers } = await service.visitor.get(path).expect(200);
+    // What `fetch` sends with a condition.
+    const condition = { "if-none-match": headers.etag as string, "cache-control": "no-cache", pragma: "no-cache" };
+    const again = await service.visitor.get(path).set(condition).expect(304);
+    t.equal(again.headers.etag, headers.etag, path);
+  }
+});
+
 t.test("HEAD answers with the coding of GET, and never with the length of another one", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");
