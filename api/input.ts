@@ -6,7 +6,7 @@ import { Fail } from "../core/platform/errors.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
 import type { ErrorCode, InputError } from "../schemas/errors.ts";
-import { propertiesOf, type Schema } from "../schemas/schema.ts";
+import { formOf, propertiesOf, type Schema } from "../schemas/schema.ts";
 import { normaliseInput } from "./lenient-input.ts";
 import { hasQuery, type Row } from "./route.ts";
 
@@ -25,7 +25,14 @@ export function checkInput(row: Row, input: Record<string, unknown>): unknown {
 }
 
 /** The rows are checked against the meta-schema by a test: compiling it would cost a process 0.2 s at its first requests. */
-const shared = { allErrors: true, useDefaults: true, strict: false, meta: false, validateSchema: false } as const;
+const shared = {
+  allErrors: true,
+  verbose: true,
+  useDefaults: true,
+  strict: false,
+  meta: false,
+  validateSchema: false,
+} as const;
 const engines = {
   owner: engine({}),
   public: engine({ removeAdditional: true }),
@@ -60,12 +67,16 @@ function failure(
   const places = uniqueBy(found, ({ schemaPath, params }) => `${schemaPath} ${params.missingProperty}`);
   const named = places.map((error) => codeAt(schema, error)).find((code) => code !== undefined);
   const faults = found
+    .filter(({ schemaPath }) => !wrapped.test(schemaPath))
     .slice(0, MAX_ERRORS)
     .map((error): InputError => ({ path: pathOf(error), message: sentenceOf(error, input) }));
   return new Fail(named ?? "invalid_request", {
     errors: uniqueBy(faults, ({ path, message }) => `${path} ${message}`),
   });
 }
+
+/** Errors that say less than those beside them: of an alternative of another type, and of an object about the name of a property. */
+const wrapped = /\/anyOf\/\d+\/type$|\/propertyNames$/;
 
 /** The first item of each key. A body can have tens of thousands of faults. */
 function uniqueBy<T>(all: T[], key: (one: T) => string): T[] {
@@ -90,6 +101,8 @@ const EXPECTED: Record<string, string> = {
 const LIMITED: Record<string, (params: ErrorObject["params"]) => string | undefined> = {
   type: ({ type }) => `must be ${[type].flat().map(withArticle).join(" or ")}`,
   pattern: ({ pattern }) => (pattern === "\\S" ? "must not be blank" : undefined),
+  anyOf: () => "has none of the documented forms",
+  uniqueItems: () => "must not contain an item twice",
   enum: ({ allowedValues }) => `must be ${allowedValues.length > 1 ? "one of " : ""}${allowedValues.join(", ")}`,
   minLength: ({ limit }) => (limit === 1 ? "must not be empty" : `must have at least ${limit} characters`),
   maxLength: ({ limit }) => `must have at most ${limit} characters`,
@@ -104,13 +117,14 @@ function withArticle(type: string): string {
 
 /** The fault of one input, as the end of a sentence that its path begins. */
 function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string {
-  const { keyword, params, message = "is not valid", instancePath } = error;
+  const { keyword, params, message = "is not valid", instancePath, parentSchema } = error;
   if (keyword === "required") return "is required";
   if (keyword === "additionalProperties") return "is not a known field";
+  const form = keyword === "pattern" ? formOf(parentSchema) : undefined;
   const expected = keyword === "format" ? EXPECTED[params.format as string] : LIMITED[keyword]?.(params);
   const isTime = keyword === "format" && String(params.format).startsWith("instant");
   const isSpaced = isTime && /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
-  return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : (expected ?? message);
+  return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : (form ?? expected ?? message);
 }
 
 /** JSON pointer to the fault: to the missing or unknown property itself, not to its object. */

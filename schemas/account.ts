@@ -57,7 +57,9 @@ const settingsFields = {
   displayName: s.nullable(s.line(100)),
   language: s.nullable(s.language),
   leadNotifications: s.boolean,
-  logoUrl: s.nullable(s.string({ pattern: "^https://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$", maxLength: 2048 })),
+  logoUrl: s.nullable(
+    s.formed("^https://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$", "must be an https address", { maxLength: 2048 }),
+  ),
 };
 export const settings = s.component("HandleSettings", settingsFields);
 export type Settings = s.Infer<typeof settings>;

@@ -22,16 +22,17 @@ export const snapshotNames = [
 const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedAt"] as const;
 
 /** The name of a variable, and the source of its value: a native or custom field of the lead. */
-const variableName = s.string({ pattern: "^[A-Za-z0-9_.-]{1,64}$" });
-const leadField = s.string({
-  pattern: `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,
-});
+const variableName = s.formed("^[A-Za-z0-9_.-]{1,64}$", "must have names of 1 to 64 letters, digits, _, . and -");
+const leadField = s.formed(
+  `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,
+  `must be one of ${[...snapshotNames, ...scalarFields].join(", ")}, fields.<name>`,
+);
 
 const body = {
   trigger: s.withCode(s.oneOf(...triggers), "invalid_trigger"),
   delayMinutes: s.unchecked(s.optional(s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)))),
   templateId: s.id,
-  senderId: s.withCode(s.string({ pattern: "^sender_", maxLength: 128 }), "invalid_sender_id"),
+  senderId: s.withCode(s.formed("^sender_", "must begin with sender_", { maxLength: 128 }), "invalid_sender_id"),
   variableMappings: s.withDefault(s.map(leadField, { propertyNames: variableName, maxProperties: 64 }), {}),
   enabled: s.withDefault(s.boolean, true),
 };
@@ -63,8 +64,8 @@ export const newConversion = s.object({
   leadId: s.id,
   campaignId: s.id,
   value: s.optional(s.nullable(s.number())),
-  currency: s.optional(s.nullable(s.string({ pattern: "^[A-Za-z]{3}$" }))),
-  occurredAt: s.optional(s.string({ format: "instant" })),
+  currency: s.optional(s.nullable(s.currency)),
+  occurredAt: s.optional(s.nullable(s.instant)),
   ...s.ignored("conversionId", "createdAt"),
 });
 

@@ -38,11 +38,11 @@ const status = s.oneOf(...statuses);
 // domains and their identities
 
 /** A domain name of at least two labels, in ASCII; case is folded by the functions. */
-export const domainName = s.string({
-  maxLength: 253,
-  pattern:
-    "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
-});
+export const domainName = s.formed(
+  "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
+  "must be a domain name, such as example.com",
+  { maxLength: 253 },
+);
 
 export const newDomain = s.object({
   domain: domainName,
@@ -93,12 +93,15 @@ export type AccountDomain = s.Infer<typeof accountDomain>;
 // senders
 
 /** A sender id as clients choose it. */
-export const senderId = s.withCode(s.string({ pattern: "^sender_[A-Za-z0-9_.:-]{1,121}$" }), "invalid_sender_id");
+export const senderId = s.withCode(
+  s.formed("^sender_[A-Za-z0-9_.:-]{1,121}$", "must be sender_ with 1 to 121 letters, digits, _, ., : and -"),
+  "invalid_sender_id",
+);
 
 const senderBody = {
   domain: domainName,
   localPart: s.withCode(s.oneOf(...localParts), "sender_local_part_not_allowed"),
-  displayName: s.withDefault(s.text(120, { pattern: "^[^\\u0000-\\u001f\\u007f]*$" }), ""),
+  displayName: s.withDefault(s.string({ maxLength: 120, format: "line" }), ""),
   replyTo: s.optional(s.nullable(s.email)),
   purposes: s.array(purpose, { minItems: 1, maxItems: purposes.length, uniqueItems: true }),
   enabled: s.withDefault(s.boolean, true),
@@ -143,7 +146,10 @@ const templateBody = {
 const templateDerived = s.ignored("activeVersion", "version", "url", "createdAt", "updatedAt");
 
 export const newTemplate = s.object({
-  templateId: s.withCode(s.string({ pattern: "^tmpl_[A-Za-z0-9_.:-]{1,123}$" }), "invalid_template_id"),
+  templateId: s.withCode(
+    s.formed("^tmpl_[A-Za-z0-9_.:-]{1,123}$", "must be tmpl_ with 1 to 123 letters, digits, _, ., : and -"),
+    "invalid_template_id",
+  ),
   ...templateBody,
   ...s.ignored("status"),
   ...templateDerived,
@@ -270,7 +276,9 @@ export const feedback = s.component("DeliveryReport", {
   reason: s.optional(s.nullable(s.text(500))),
   smtpCode: s.optional(s.nullable(s.integer(200, 599))),
   /** The enhanced status code (RFC 3463), for example 5.1.1. */
-  enhancedStatus: s.optional(s.nullable(s.string({ pattern: "^[245]\\.\\d{1,3}\\.\\d{1,3}$" }))),
+  enhancedStatus: s.optional(
+    s.nullable(s.formed("^[245]\\.\\d{1,3}\\.\\d{1,3}$", "must be a status code of RFC 3463, such as 5.1.1")),
+  ),
 });
 export type Feedback = s.Infer<typeof feedback>;
 

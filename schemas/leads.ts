@@ -80,7 +80,7 @@ export const leadCode = s.object({ code: s.string({ minLength: 1, maxLength: 20 
 
 export const newCampaign = s.object({
   campaignId: s.optional(s.id),
-  name: s.text(200, { minLength: 1 }),
+  name: s.line(200),
   live: s.optional(s.boolean),
   verifyLeads: s.optional(s.boolean),
   ...s.ignored("version", "createdAt", "updatedAt"),

@@ -13,7 +13,7 @@ const pageAssistant = s.component("PageAssistant", {
 /** The price of a paid page, in minor units of an ISO 4217 currency. */
 const pagePrice = s.component("Price", {
   amountMinor: s.integer(1, 99_999_999),
-  currency: s.string({ pattern: "^[A-Za-z]{3}$" }),
+  currency: s.currency,
 });
 
 const derived = s.ignored("url", "version", "createdAt", "updatedAt", "publishedAt");

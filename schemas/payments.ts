@@ -3,7 +3,7 @@ import * as s from "./schema.ts";
 
 const fromHeader = { host: s.optional(s.string()) };
 /** A checkout's id, as the provider makes it. */
-const session = s.string({ maxLength: 255, pattern: "^[A-Za-z0-9_]+$" });
+const session = s.formed("^[A-Za-z0-9_]+$", "must be the id of a checkout", { maxLength: 255 });
 
 /** `POST …/pages/{slug}/checkout` and the way back from there. */
 export const pageCheckout = s.object(fromHeader);

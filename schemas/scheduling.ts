@@ -1,8 +1,8 @@
 // Over 300 lines: the shapes of one noun, which share their fields; each is read on its own.
 import * as s from "./schema.ts";
 
-const clockTime = s.string({ pattern: "^(?:[01]\\d|2[0-3]):[0-5]\\d$" });
-const endTime = s.string({ pattern: "^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$" });
+const clockTime = s.formed("^(?:[01]\\d|2[0-3]):[0-5]\\d$", "must be a time, such as 09:30");
+const endTime = s.formed("^(?:(?:[01]\\d|2[0-3]):[0-5]\\d|24:00)$", "must be a time, such as 17:30, or 24:00");
 const date = s.string({ format: "date" });
 
 const weeklyRow = s.component("WeeklyHours", { day: s.integer(0, 6), startTime: clockTime, endTime });
@@ -65,7 +65,10 @@ const fieldTypes = [
 const locationTypes = ["in_person", "phone", "link", "google_meet", "teams", "zoom"] as const;
 
 const bookingField = s.component("BookingField", {
-  id: s.string({ pattern: "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$" }),
+  id: s.formed(
+    "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$",
+    "must be 1 to 64 letters, digits, _, ., : and -, the first a letter or digit",
+  ),
   label: s.line(200),
   type: s.folded(s.oneOf(...fieldTypes), fieldTypes),
   required: s.withDefault(s.boolean, false),
@@ -74,11 +77,14 @@ const bookingField = s.component("BookingField", {
 export type BookingField = s.Infer<typeof bookingField>;
 
 export const location = s.component("Location", {
-  type: s.folded(s.string({ pattern: "^[a-z][a-z0-9_:-]{0,31}$" }), locationTypes),
+  type: s.folded(
+    s.formed("^[a-z][a-z0-9_:-]{0,31}$", "must be 1 to 32 letters, digits, _, : and -, the first a letter"),
+    locationTypes,
+  ),
   label: s.withDefault(s.string({ maxLength: 500, format: "line" }), ""),
 });
 const buffer = s.integer(0, 1440);
-const currency = s.string({ pattern: "^[A-Za-z]{3}$" });
+const { currency } = s;
 const price = s.integer(1, 99_999_999);
 
 const eventTypeBody = {

@@ -28,6 +28,7 @@ const optionalMark = Symbol("optional");
 const sourceMark = Symbol("source");
 const publishedMark = Symbol("published");
 const nameMark = Symbol("name");
+const formMark = Symbol("form");
 
 /** A closed object; owner routes refuse other properties, public routes drop them. */
 export function object<P extends Properties>(properties: P, more: Schema<unknown> = {}): Schema<Fields<P>> {
@@ -48,6 +49,11 @@ export function component<P extends Properties>(name: string, properties: P): Sc
 /** The name of a shape, if it has one. */
 export function nameOf(schema: Schema<unknown>): string | undefined {
   return (schema as { [nameMark]?: string })[nameMark];
+}
+
+/** The message for a text that does not match the pattern of this schema, if it has one. */
+export function formOf(schema: object | undefined): string | undefined {
+  return (schema as { [formMark]?: string } | undefined)?.[formMark];
 }
 
 /** The properties of an object's schema; none for any other schema. */
@@ -137,13 +143,16 @@ export function partial<P extends Properties>(properties: P): { [K in keyof P]: 
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
 export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
+/** A text that matches a pattern; `form` is the message for one that does not. */
+export const formed = (pattern: string, form: string, more: Schema<unknown> = {}): Schema<string> =>
+  ({ ...string({ pattern, ...more }), [formMark]: form }) as Schema<string>;
 /** One line with a visible character and without control characters. The pattern reads each character once, however long the text is. */
 export const line = (maxLength: number): Schema<string> =>
-  string({
-    minLength: 1,
-    maxLength,
-    pattern: "^[^\\S\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$",
-  });
+  formed(
+    "^[^\\S\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$",
+    "must be one line that is not blank",
+    { minLength: 1, maxLength },
+  );
 export const integer = (minimum?: number, maximum?: number): Schema<number> => ({ type: "integer", minimum, maximum });
 export const number = (more: Schema<unknown> = {}): Schema<number> => ({ type: "number", ...more }) as Schema<number>;
 export const boolean: Schema<boolean> = { type: "boolean" };
@@ -157,13 +166,20 @@ export const map = <T>(values: Schema<T>, more: Schema<unknown> = {}): Schema<Re
 export const either = <A, B>(first: Schema<A>, second: Schema<B>): Schema<A | B> =>
   ({ anyOf: [first, second] }) as Schema<A | B>;
 /** A handle: the owner namespace (docs/reference.md, "Identifiers"). */
-export const handle = string({ pattern: "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$" });
+export const handle = formed("^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$", "must be the name of a handle");
 /** A page or event slug (docs/reference.md, "Identifiers"). */
-export const slug = string({ pattern: "^[a-z0-9]+(?:-[a-z0-9]+)*$", maxLength: 96 });
+export const slug = formed(
+  "^[a-z0-9]+(?:-[a-z0-9]+)*$",
+  "must consist of lower-case letters and digits, with single hyphens between them",
+  { maxLength: 96 },
+);
 /** An addr-spec of RFC 5321 in the form that mail systems accept: dot-atom local part, domain name. */
 export const email = string({ format: "address", maxLength: 254 });
 /** A web address from a user: without white space and control characters, which a parser would drop silently. */
-export const webAddress = string({ minLength: 1, maxLength: 2048, pattern: "^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$" });
+export const webAddress = formed("^[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$", "must not contain white space", {
+  minLength: 1,
+  maxLength: 2048,
+});
 /** An instant of RFC 3339 with an offset. */
 export const instant = string({ format: "instant" });
 /** An instant, or a date (RFC 3339, full-date): its first instant in UTC. */
@@ -173,7 +189,12 @@ export const timeZone = string({ format: "time-zone", maxLength: 64 });
 /** A language tag (BCP 47). */
 export const language = string({ format: "language", maxLength: 64 });
 /** An opaque id made by the service. */
-export const id = string({ minLength: 1, maxLength: 128, pattern: "^[A-Za-z0-9_.:-]+$" });
+export const id = formed("^[A-Za-z0-9_.:-]+$", "must consist of letters, digits, _, ., : and -", {
+  minLength: 1,
+  maxLength: 128,
+});
+/** A currency of ISO 4217, in any case. */
+export const currency = formed("^[A-Za-z]{3}$", "must be a currency code, such as EUR");
 
 /** The two query parameters of every list (docs/reference.md, "Envelopes and lists"): `limit` is clamped to 100. */
 export const listing = { limit: withDefault(integer(1), 25), cursor: optional(string({ maxLength: 512 })) };

@@ -297,6 +297,7 @@ t.test("concurrent leads are accepted up to the throttle, and all others get 429
 t.test("the same person on the same page within a day is one lead and a trigger each time", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
+  for (const name of [" ", "a\nb"]) await owner.post("/v2/handles/acme/campaigns").send({ name }).expect(400);
   await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_spring", name: "Spring" }).expect(201);
   await owner
     .post("/v2/handles/acme/pages")

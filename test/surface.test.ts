@@ -10,7 +10,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { eventually, startService } from "../fixtures/service.ts";
-import type { Schema } from "../schemas/schema.ts";
+import { formOf, type Schema } from "../schemas/schema.ts";
 
 t.test("every failure is a problem document with the request's id", async (t) => {
   const { visitor, url } = await startService(t);
@@ -222,7 +222,7 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     detail: /send application\/json/,
   });
   t.match((await raw('{"pageSlug":"Z","title":"Z"}', "application/vnd.owner+json")).body, {
-    errors: [{ path: "/pageSlug", message: /pattern/ }],
+    errors: [{ path: "/pageSlug", message: /lower-case/ }],
   });
   t.match((await raw(JSON.stringify({ pageSlug: "a", title: "A", content: "x".repeat(1_100_000) }))).body, {
     status: 413,
@@ -278,8 +278,48 @@ t.test("a fault is the end of a sentence that its path begins", async (t) => {
     { path: "/content", message: "must be a string" },
   ]);
   t.same(await faults("knowledge/query", { query: " " }), [{ path: "/query", message: "must not be blank" }]);
+  t.same(await faults("webhooks", { url: "http://example.com", events: ["lead.captured"] }), [
+    { path: "/url", message: "must be an https address" },
+  ]);
+  t.same(await faults("webhooks", { url: "https://example.com", events: ["lead.captured", "lead.captured"] }), [
+    { path: "/events", message: "must not contain an item twice" },
+  ]);
+  t.same(await faults("pages", { pageSlug: "Ada_1", title: "a\nb" }), [
+    { path: "/pageSlug", message: "must consist of lower-case letters and digits, with single hyphens between them" },
+    { path: "/title", message: "must be one line that is not blank" },
+  ]);
+  const hours = { day: 1, startTime: "9:00", endTime: "24:30" };
+  t.same(await faults("scheduling/schedules", { timeZone: "UTC", weeklyAvailability: [hours] }), [
+    { path: "/weeklyAvailability/0/startTime", message: "must be a time, such as 09:30" },
+    { path: "/weeklyAvailability/0/endTime", message: "must be a time, such as 17:30, or 24:00" },
+  ]);
+  const event = { slug: "intro", title: "Intro", durationMinutes: 30 };
+  await owner.post("/v2/handles/acme/scheduling/event-types").send(event).expect(201);
+  const booking = { attendee: { name: "Ada", email: "ada@example.com" }, start: "2026-01-01T09:00:00Z" };
+  const guests = await service.visitor
+    .post("/v2/public/scheduling/acme/intro/bookings")
+    .send({ ...booking, end: booking.start, guests: ["ada", { email: "ada" }, 1] })
+    .expect(400);
+  t.same(guests.body.errors, [
+    { path: "/guests/0", message: "must be an email address" },
+    { path: "/guests/0", message: "has none of the documented forms" },
+    { path: "/guests/1/email", message: "must be an email address" },
+    { path: "/guests/1", message: "has none of the documented forms" },
+    { path: "/guests/2", message: "has none of the documented forms" },
+  ]);
   const form = service.visitor.post("/v2/public/handles/acme/leads").set("Content-Type", "text/plain").send("email=a");
   t.match((await form.expect(415)).body, { detail: /send application\/x-www-form-urlencoded/ });
+});
+
+t.test("no fault shows a regular expression", async (t) => {
+  const { runtime } = await startService(t);
+  const patterns = (schema: unknown): unknown[] => {
+    if (typeof schema !== "object" || schema === null) return [];
+    const { pattern = "\\S" } = schema as Schema<unknown>;
+    const isUnnamed = typeof pattern === "string" && pattern !== "\\S" && formOf(schema) === undefined;
+    return [...(isUnnamed ? [pattern] : []), ...Object.values(schema).flatMap(patterns)];
+  };
+  for (const { method, path, input } of rows(new Metrics(runtime))) t.same(patterns(input), [], `${method} ${path}`);
 });
 
 t.test("a specific code is found behind any number of other faults", async (t) => {

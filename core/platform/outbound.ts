@@ -30,7 +30,7 @@ export interface OutboundAnswer extends ServerAnswer {
   url: string;
 }
 
-/** An address that may not be called, and why, in a sentence. `atInput` adds the input that named it. */
+/** An address that may not be called, and why, in a sentence that begins with "It". `atInput` replaces that by the input that named it. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }
@@ -40,7 +40,7 @@ export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> 
   try {
     return await calling;
   } catch (error) {
-    throw error instanceof AddressRefused ? invalid(path, error.message, error) : error;
+    throw error instanceof AddressRefused ? invalid(path, error.message.slice(3, -1), error) : error;
   }
 }
 
@@ -139,7 +139,7 @@ export class Outbound {
     const host = bare(url.hostname);
     if (isIP(host)) this.#mustBePublic([host]);
     if (this.#settings.production && isLocalName(host)) throw new AddressRefused("It is not a public address.");
-    if (url.protocol === "http:" && !this.#isLocal(host)) throw new AddressRefused("Only https is allowed.");
+    if (url.protocol === "http:" && !this.#isLocal(host)) throw new AddressRefused("It must be an https address.");
     return url;
   }
 
