@@ -388,7 +388,11 @@ t.test("a conversion triggers its own rules alone", async (t) => {
     code: "invalid_request",
   });
   await owner.post(conversions).send({ leadId, campaignId: "cmp_spring", value: 12.5, currency: "EUR" }).expect(202);
-  await owner.post(conversions).send({ leadId, campaignId: "cmp_spring" }).expect(202);
+  const late = { leadId, campaignId: "cmp_spring", occurredAt: "2026-10-05T09:30:00+02:00" };
+  t.match((await owner.post(conversions).send(late).expect(202)).body.conversion, {
+    occurredAt: "2026-10-05T07:30:00.000Z",
+  });
+  await owner.post(conversions).send({ leadId, campaignId: "cmp_spring", occurredAt: null }).expect(202);
   await eventually(() => campaign.mails.length === 1);
   await eventually(
     async () =>

@@ -20,7 +20,8 @@ export async function recordConversion(
   const at = runtime.now();
   const createdAt = new Date(at).toISOString();
   const conversionId = runtime.id("conv_");
-  const { value = null, currency = null, occurredAt = createdAt } = input;
+  const { value = null, currency = null } = input;
+  const occurredAt = new Date(input.occurredAt ?? at).toISOString();
   const conversion = { conversionId, leadId, campaignId, value, currency, occurredAt, createdAt };
   const about = { handle, leadId, campaignId, trigger: "CONVERSION", triggerId: conversionId, at } as const;
   const trigger = job("campaigns.trigger", conversionId, about);
