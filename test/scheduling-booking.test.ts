@@ -691,6 +691,10 @@ t.test("the owner's list is by start, filtered by status and time, and pages mee
     t.equal(seen.length, 7, order);
     t.equal(new Set(seen).size, 7);
   }
+  const next = async (query: string) => (await list(`${query}&limit=1`)).nextCursor as string;
+  const between = "from=2026-10-05T09:30:00Z&to=2026-10-05T10:00:00Z";
+  t.same(await starts(`?${between}&cursor=${await next("?order=desc")}`), ["09:30"], "a cursor widens no filter");
+  t.same(await starts(`?order=asc&${between}&cursor=${await next("?order=asc")}`), ["09:30"]);
   await owner.get(`${base}/bookings?limit=0`).expect(400);
   await owner.get(`${base}/bookings?status=LATE`).expect(400);
   await owner.get(`${base}/bookings?from=today`).expect(400);

@@ -231,9 +231,10 @@ async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<L
   const { limit, after } = pageOf(env, input, everything);
   const isUpwards = input.order === "asc";
   const [lastStart, lastUid = ""] = after?.split(" ") ?? [];
-  const lowest =
-    isUpwards && lastStart !== undefined ? lastStart : input.from ? String(Date.parse(input.from)) : "-inf";
-  const highest = !isUpwards && lastStart !== undefined ? lastStart : input.to ? `(${Date.parse(input.to)}` : "+inf";
+  const reached = lastStart === undefined ? [] : [Number(lastStart)];
+  const { from = "0000", to = "9999-12-31T23:59:59.999Z" } = input;
+  const lowest = Math.max(Date.parse(from), ...(isUpwards ? reached : []));
+  const highest = Math.min(Date.parse(to) - 1, ...(isUpwards ? [] : reached));
   const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
   const isPast = ([uid, start]: [string, string]) =>
     start === lastStart && (isUpwards ? uid <= lastUid : uid >= lastUid);
