@@ -143,6 +143,8 @@ t.test("templates are refused by name", async (t) => {
     { subject: undefined },
     { text: undefined },
     { text: "" },
+    { text: " \n" },
+    { text: " ", html: "\t" },
     { subject: "a\nb" },
     { body: "x" },
   ]) {

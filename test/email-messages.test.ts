@@ -218,7 +218,8 @@ t.test("templates keep their versions", async (t) => {
   const version = async (n: number | string) => (await owner.get(`${root}/templates/tmpl_hello/versions/${n}`)).body;
   t.match(await version(1), { template: { activeVersion: 1, html: "<p>Hello {{name}}</p>", text: null } });
   t.match(await version(2), { template: { activeVersion: 2, text: "Hi {{name}}" } });
-  for (const none of [3, 0, "x"]) t.match(await version(none), { status: 404, code: "email_template_not_found" });
+  for (const none of [3, 0, "x", "01", "1.0"])
+    t.match(await version(none), { status: 404, code: "email_template_not_found" });
   t.match((await owner.get(`${root}/messages/${id}`)).body.message, { templateVersion: 1 });
   const preview = await owner
     .post(`${root}/templates/tmpl_hello/preview`)

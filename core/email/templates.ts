@@ -99,7 +99,7 @@ export async function readTemplateVersion(
   const { template } = await readTemplate(runtime, input);
   const version = Number(input.version);
   const json = await runtime.redis.get(keys.templateContent(input.handle, input.templateId, version));
-  if (json === null) throw new Fail("email_template_not_found");
+  if (json === null || input.version !== String(version)) throw new Fail("email_template_not_found");
   return { template: { ...template, ...(JSON.parse(json) as TemplateContent), activeVersion: version } };
 }
 
@@ -220,7 +220,7 @@ function contentOf(
   current: TemplateContent,
 ): TemplateContent {
   const { subject = current.subject, html = current.html, text = current.text } = input;
-  const content = { subject, html: html || null, text: text || null };
+  const content = { subject, html: html?.trim() ? html : null, text: text?.trim() ? text : null };
   if (content.html === null && content.text === null) throw invalid("/html", "or text is required");
   parseTemplate(content);
   return content;
