@@ -112,4 +112,10 @@ export const problem = s.component("Problem", {
   detail: s.string(),
   requestId: s.string(),
   errors: s.optional(s.array(inputError)),
+  currentVersion: s.optional(s.integer(1)),
+  field: s.optional(s.string()),
+  position: s.optional(s.integer(0)),
+  line: s.optional(s.integer(1)),
+  column: s.optional(s.integer(1)),
+  limit: s.optional(s.oneOf("network", "attendee", "moves")),
 });
