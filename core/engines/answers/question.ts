@@ -149,10 +149,11 @@ function wishOf(plain: string, language: string): Wish | undefined {
   });
 }
 
-/** The visitor names an address or a number, and doesn't refuse to be contacted. */
+/** The visitor names an address or a number, doesn't ask about it, and doesn't refuse to be contacted. */
 function givesDetails(text: string, plain: string, language: string): boolean {
   const isRefusal = holdsPhrase(plain, wordsOf(language).answers.lead.refusals);
-  return !isRefusal && [...figuresIn(text, language)].some((figure) => /^(?:mail|phone) /.test(figure));
+  const isQuestion = /[?？؟]/.test(text);
+  return !isRefusal && !isQuestion && [...figuresIn(text, language)].some((figure) => /^(?:mail|phone) /.test(figure));
 }
 
 type Asked = Pick<Question, "plain" | "subjects" | "language">;
