@@ -26,21 +26,14 @@ const shared = process.env.TEST_REDISEARCH_URL;
 /** Concurrent test files: more than the cores of a small machine, since many of them wait for clocks and processes. */
 const jobs = shared ? 1 : 4;
 /**
- * Test files that take over 40 s, the longest first. Half of the jobs begin with them, so that none is left running at the end, and so that
+ * Test files that take long, most of them over 50 s. Half of the jobs begin with them, so that none is left running at the end, and so that
  * not all browsers run at once.
  */
 const long = [
-  ...["admin", "widget-comfort", "assistant-processes", "processes", "scheduling-page", "widget"],
-  ...[
-    "widget-lead",
-    "widget-words",
-    "hostile-servers",
-    "integrations-writing",
-    "webhooks-crash",
-    "full-redis",
-    "shutdown",
-    "widget-chat",
-  ],
+  ...["admin", "processes", "widget-comfort", "hostile-servers", "assistant-processes", "integrations-caldav"],
+  ...["surface", "scheduling-page", "webhooks", "assistant-models", "visitor-browser", "answers-sets", "widget"],
+  ...["webhooks-crash", "scheduling-look", "integrations-writing", "widget-words", "widget-lead", "full-redis"],
+  ...["shutdown", "widget-chat"],
 ].map(fileOf);
 /** Test files that run alone, after the others: competition for the cores must not affect what they measure. */
 const alone = ["hostile-pauses", "rolling"].map(fileOf);
