@@ -83,16 +83,16 @@ function sentinels(env: Env): object {
 
 /** Connections that have stood. */
 const wereReady = new WeakSet<Redis | Cluster>();
-/** Commands with a time limit, which lasts when one is sent again on a new connection. */
-const limited = new WeakSet<Command>();
+/** A command whose limit lasts when it is sent again on a new connection. */
+type Limited = Command & { isLimited?: true };
 
 /**
  * Limits the time of a command, but reads what the server has sent before it counts as timed out. In a process that was held up for 2 s the
  * timers fire first, and every command would fail although its reply is there.
  */
-function limit(redis: Redis | Cluster, command: Command, ms: number | undefined): void {
-  if (ms === undefined || limited.has(command)) return;
-  limited.add(command);
+function limit(redis: Redis | Cluster, command: Limited, ms: number | undefined): void {
+  if (ms === undefined || command.isLimited) return;
+  command.isLimited = true;
   const { reject } = command;
   command.reject = (error) => {
     if (error.message === "Command timed out") setTimeout(reject, readMs, error);
