@@ -3,7 +3,7 @@ import { clip, oneLine } from "../../platform/characters.ts";
 import type { Block } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
-import type { Library, Place } from "./library.ts";
+import type { Hit, Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
 import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
@@ -47,34 +47,62 @@ function quoteOf(library: Library, question: Question, place: Place): Quote {
   const hits = library.hits(question, place);
   const best = hits[0];
   if (best === undefined || best.share < COMES_CLOSEST) return NOTHING;
-  const column = columnQuote(library, question, best.unit);
-  const isColumn = column !== undefined && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH;
-  const chosen = [isColumn ? column : around(best.unit, MAX_FIRST_LENGTH)];
-  let room = MAX_QUOTE_LENGTH - quoteMarkdown(chosen[0]!).length - 2;
-  for (const { unit, score } of hits) {
-    if (score < best.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
-    if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
-    const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
-    if (quoteMarkdown(more).length > room) continue;
-    chosen.push(more);
-    room -= quoteMarkdown(more).length + 2;
-  }
-  const titles = chosen.map((units, at) => (at === 0 ? "" : titleAbove(units)));
-  for (const [at, { length }] of titles.entries()) {
-    if (length > room) titles[at] = "";
-    else room -= length;
-  }
-  if (!isColumn) chosen[0] = around(best.unit, quoteMarkdown(chosen[0]!).length + room);
   const confidence = confidenceIn(hits, question, place);
   const outcome = confidence >= ANSWERS ? "answer" : "closest";
-  const isHit = ({ section, at }: Unit) => hits.find(({ unit }) => unit.section === section)?.unit.at === at;
-  const units = chosen.flatMap((all) => [...all.filter(isHit), ...all.filter((unit) => !isHit(unit))]);
+  return { outcome, confidence, ...shownOf(hits, fittingColumn(library, question, best.unit)) };
+}
+
+function fittingColumn(library: Library, question: Question, best: Unit): Unit[] | undefined {
+  const column = columnQuote(library, question, best);
+  return column && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH ? column : undefined;
+}
+
+/** The column or the best section, the sections after it that fit, and then as much more of the best one as fits. */
+function shownOf(hits: readonly Hit[], column: Unit[] | undefined): Pick<Quote, "markdown" | "units"> {
+  const { unit } = hits[0]!;
+  const first = column ?? around(unit, MAX_FIRST_LENGTH);
+  const chosen = [first, ...sectionsAfter(first, hits)];
+  const titles = titlesOf(chosen);
+  const room = roomBeside(chosen) - titles.join("").length;
+  if (!column) chosen[0] = around(unit, quoteMarkdown(first).length + room);
   return {
-    outcome,
-    confidence,
     markdown: chosen.map((units, at) => titles[at] + quoteMarkdown(units)).join("\n\n"),
-    units,
+    units: chosen.flatMap((units) => bestFirst(units, hits)),
   };
+}
+
+function sectionsAfter(first: Unit[], hits: readonly Hit[]): Unit[][] {
+  const chosen = [first];
+  for (const { unit, score } of hits) {
+    if (score < hits[0]!.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
+    if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
+    const room = roomBeside(chosen);
+    const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
+    if (quoteMarkdown(more).length <= room) chosen.push(more);
+  }
+  return chosen.slice(1);
+}
+
+/** Characters that a quote has left. */
+function roomBeside(chosen: readonly Unit[][]): number {
+  return chosen.reduce((room, units) => room - quoteMarkdown(units).length - 2, MAX_QUOTE_LENGTH);
+}
+
+/** What stands above each section: a title where one fits and is needed, and nothing above the best. */
+function titlesOf(chosen: readonly Unit[][]): string[] {
+  let room = roomBeside(chosen);
+  return chosen.map((units, at) => {
+    const title = at === 0 ? "" : titleAbove(units);
+    if (title.length > room) return "";
+    room -= title.length;
+    return title;
+  });
+}
+
+/** The unit that was found, and then those around it. */
+function bestFirst(units: readonly Unit[], hits: readonly Hit[]): Unit[] {
+  const isHit = ({ section, at }: Unit) => hits.find(({ unit }) => unit.section === section)?.unit.at === at;
+  return [...units.filter(isHit), ...units.filter((unit) => !isHit(unit))];
 }
 
 /** The opening of a page and the headings that follow. */
