@@ -88,7 +88,7 @@ function roomBeside(chosen: readonly Unit[][]): number {
   return chosen.reduce((room, units) => room - quoteMarkdown(units).length - 2, MAX_QUOTE_LENGTH);
 }
 
-/** What stands above each section: a title where one fits and is needed, and nothing above the best. */
+/** The titles above the sections: none above the best one, and none that does not fit. */
 function titlesOf(chosen: readonly Unit[][]): string[] {
   let room = roomBeside(chosen);
   return chosen.map((units, at) => {
