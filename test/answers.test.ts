@@ -425,9 +425,15 @@ t.test(
       "0151 2345678",
       "anna@example.com",
       "it's Anna, +44 7700 900123",
+      "call 030 12-34-5678",
     ])
       t.equal(wishOf(text), "contact", text);
-    const others = ["open from 01.05.2026 - 03.05.2026?", "24/12/2026", "don't call me on 0151 2345678"];
+    const others = [
+      "open from 01.05.2026 - 03.05.2026?",
+      "24/12/2026",
+      "don't call me on 0151 2345678",
+      "is 0151 2345678 yours?",
+    ];
     for (const text of others) t.equal(wishOf(text), undefined, text);
     t.equal(readQuestion("anna@example.com", "de").language, "de", "an address is in no language");
     const library = openLibrary([pageSource("<p>A groom costs £42.</p>")]);

@@ -17,7 +17,7 @@ const HOST =
 /** With a plus, a zero or an area code first, or nine digits in groups. */
 const PHONE =
   /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{3}[ .-]\d{3}[ .-]\d{3}(?!\d)|(?<!\d)\d{2,3}[ .-]\d{2,3}[ .-]\d{2}[ .-]\d{2}(?!\d)/g;
-const DATE = /(?<![\d./-])\d{1,2}([./-])\d{1,2}\1\d{2,4}(?![./-]?\d)/;
+const DATE = /(?<![\d./-])(?:[0-2]?\d|3[01])([./-])(?:[0-2]?\d|3[01])\1\d{2,4}(?![./-]?\d)/;
 const MIN_PHONE_DIGITS = 7;
 const MIN_GROUPED_DIGITS = 9;
 /** What may follow the hour of a time of day. */

@@ -50,8 +50,8 @@ export interface Question {
 
 const MAX_QUESTION_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
-/** The "com" of an address is Portuguese. */
-const ADDRESS = /\S+@\S+|\S+:\/\/\S+|www\.\S+/gi;
+/** An address, whose "com" is Portuguese, or a part of one. */
+const ADDRESS = /[@/]|^www\./i;
 const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail"] as const;
 const INTENTS = [
   { intent: "greeting", list: "greetings", fits: isPhrase },
@@ -65,6 +65,8 @@ const CONTACT: readonly Ask[] = [
   { shape: "phone", words: [] },
   { shape: "mail", words: [] },
 ];
+/** Most earlier turns that are read for what a follow-up speaks of. */
+const MAX_TURNS_BACK = 4;
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
 /**
@@ -76,7 +78,7 @@ export function readQuestion(text: string, language: string, history: readonly T
   const earlier = history.filter(({ role }) => role === "user");
   // "No" and "Samstag?" are in the language of the conversation.
   const own = [...earlier.map((turn) => turn.text), asked].reduce(
-    (known, said) => languageOf(said.replace(ADDRESS, ""), known),
+    (known, said) => languageOf(withoutAddresses(said), known),
     language,
   );
   const plain = plainWords(asked);
@@ -95,10 +97,18 @@ export function readQuestion(text: string, language: string, history: readonly T
   return { ...whole, isOpen: isOpen(whole), ...known, ...(lean === "perhaps" ? { alone } : {}) };
 }
 
+function withoutAddresses(text: string): string {
+  return text
+    .split(/\s+/)
+    .filter((word) => !ADDRESS.test(word))
+    .join(" ");
+}
+
 /** What a follow-up speaks of: the latest other question that names something. A follow-up itself asks for what its own question did. */
 function questionBefore(plain: string, earlier: readonly Turn[], language: string): Question | undefined {
   const others = earlier
     .filter(({ text }) => plainWords(text) !== plain)
+    .slice(-MAX_TURNS_BACK)
     .map(({ text }) => readQuestion(text, language));
   const told = others.filter((other) => !other.intent && !isEmpty(other));
   const last = told.at(-1) ?? others.at(-1);

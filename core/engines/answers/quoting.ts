@@ -132,7 +132,10 @@ export function sourcesLine(units: readonly Unit[], language: string): string {
 function around(unit: Unit, maxLength: number): Unit[] {
   const units = unitsOf(unit.section);
   const shown = (from: number, to: number) => units.slice(from, to + 1);
-  const fits = (from: number, to: number) => quoteMarkdown(shown(from, to)).length <= maxLength;
+  // Each unit takes a character at least, so a list of thousands is not rendered.
+  const fits = (from: number, to: number) =>
+    to - from < maxLength && quoteMarkdown(shown(from, to)).length <= maxLength;
+  if (!fits(unit.at, unit.at)) return [unit];
   const isWhole = fits(...bounds(units, unit.at, isOfList));
   const part = (at: number) => bounds(units, at, isWhole ? isOfList : isOfItem);
   let [first, last] = fits(...part(unit.at)) ? part(unit.at) : [unit.at, unit.at];
@@ -215,8 +218,9 @@ function rowMarkdown({ cells = [], columns }: Block): string {
   const [first = "", ...others] = cells.map(sentenceMarkdown);
   const named = others.flatMap((cell, at) => {
     if (cell === "" || cell === others[at - 1]) return [];
-    const end = others.findIndex((other, later) => later > at && other !== cell);
-    const names = (columns?.slice(at + 1, end < 0 ? undefined : end + 1) ?? []).map(sentenceMarkdown);
+    let end = at + 1;
+    while (others[end] === cell) end++;
+    const names = (columns?.slice(at + 1, end + 1) ?? []).map(sentenceMarkdown);
     const name = [...new Set(names)].filter((one) => one !== "").join(" / ");
     return [name === "" ? cell : `${name}: ${cell}`];
   });
