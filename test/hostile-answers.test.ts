@@ -8,7 +8,7 @@ import { gzipSync } from "node:zlib";
 import t, { type Test as TapTest } from "tap";
 import { Sessions } from "../core/account/sessions.ts";
 import { accessToken } from "../core/engines/calendars/access-tokens.ts";
-import { calendarObject } from "../core/engines/calendars/calendar-file.ts";
+import { calendarObject, writtenSequence } from "../core/engines/calendars/calendar-file.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
 import { readReport } from "../core/engines/mail/reports.ts";
 import { readEnv } from "../core/platform/env.ts";
@@ -146,6 +146,7 @@ t.test("a mail that is made to be hard to read takes less than a second", async 
     "a header of groups": `To: ${"a:".repeat(30_000)}\r\n\r\nx`,
     "a recipient of 4 MB": `${status}Action: failed\r\nFinal-Recipient: rfc822; ${"a".repeat(4 * MEGABYTE)}\r\n`,
     "a million notices": status + "Action: failed\r\n\r\n".repeat(300_000),
+    "60,000 spaces where a reply could be": `From: mailer-daemon@far.example\r\n\r\n${" ".repeat(60_000)}x\r\n`,
     "flowed text": `Content-Type: text/plain; format=flowed\r\n\r\n${"> a \r\n".repeat(800_000)}`,
   };
   for (const [name, mail] of Object.entries(mails)) {
@@ -153,6 +154,15 @@ t.test("a mail that is made to be hard to read takes less than a second", async 
     t.ok(ms < 1000, `${name}: ${Math.round(ms)} ms of CPU`);
   }
   await t.rejects(readReport(Buffer.from(`To: ${"a".repeat(100_000)}\r\n\r\nx`)), { code: "invalid_request" });
+});
+
+t.test("the sequence of an object is found in time that grows with its length", async (t) => {
+  t.equal(writtenSequence("BEGIN:VEVENT\r\nX-BOOKING-SEQUENCE:7\r\n"), 7);
+  t.equal(writtenSequence("BEGIN:VEVENT\r\nx-booking-sequence;VALUE=TEXT:8\r\n"), 8, "a server may add a parameter");
+  t.equal(writtenSequence("SUMMARY:X-BOOKING-SEQUENCE:9\r\n"), -1);
+  const object = "\u2028X-BOOKING-SEQUENCE".repeat(MEGABYTE / 19);
+  const ms = await cpuOf(async () => t.equal(writtenSequence(object), -1));
+  t.ok(ms < 1000, `${Math.round(ms)} ms of CPU for 1 MB of names`);
 });
 
 t.test("a name server that sends without an end over TCP is given up", async (t) => {

@@ -84,7 +84,7 @@ export function calendarObject(event: CalendarEvent, last?: LastState): string {
 
 /** The booking's sequence that this service wrote into an object; -1 if it wrote none. Other programs raise SEQUENCE too. */
 export function writtenSequence(object: string): number {
-  return Number(/^X-BOOKING-SEQUENCE[^:\r\n]*:(\d+)/im.exec(object)?.[1] ?? -1);
+  return Number(/^X-BOOKING-SEQUENCE(?:;[^:\r\n]{0,200})?:(\d+)/im.exec(object)?.[1] ?? -1);
 }
 
 /** What an object keeps of its last state; its SEQUENCE doesn't fall (RFC 5545, section 3.8.7.4). */

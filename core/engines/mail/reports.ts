@@ -106,8 +106,8 @@ function textBounces({ from, text, attachments }: Email): MailReport[] {
 
 /** RFC 3463, section 2; no part of a network address. */
 const ENHANCED_STATUS = /(?<![\d.])[245]\.\d{1,3}\.\d{1,3}\b(?!\.)/;
-/** A reply that is final (RFC 5321, section 4.2.1), behind the name of the server that gave it. */
-const REFUSAL = /(?<=^\s*|[:>]\s*|<<<\s*)5[0-5]\d[ -]\S.*/;
+/** A reply that is final (RFC 5321, section 4.2.1), behind the name of the server that gave it. White space is read only before a code. */
+const REFUSAL = /(?=5[0-5]\d[ -]\S)(?<=(?:^|[:>]|<<<)\s*).*/;
 
 function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "smtpCode" | "enhancedStatus"> {
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
