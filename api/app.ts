@@ -9,7 +9,7 @@ import type { Caller, RunChunk, Runtime } from "../core/platform/runtime.ts";
 import { bodyDigest } from "../core/store/idempotency.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import { admit } from "./access.ts";
-import { readBody } from "./body.ts";
+import { readBody, readQuery } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { failureView } from "./failure-view.ts";
 import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
@@ -152,7 +152,7 @@ async function inputOf(
 ): Promise<unknown> {
   const key = row.idempotent ? ctx.get("idempotency-key") : "";
   if (key.length > 255) throw invalid("/Idempotency-Key", "is longer than 255 characters");
-  const body = hasQuery(row) ? ctx.query : await readBody(ctx, row);
+  const body = hasQuery(row) ? readQuery(ctx) : await readBody(ctx, row);
   if (key !== "") Object.assign(caller, { idempotencyKey: key, bodyDigest: bodyDigest(body) });
   const input: Record<string, unknown> = { ...body };
   // These come from the header alone: without the field they are absent, whatever the body contains.

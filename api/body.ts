@@ -39,6 +39,17 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
   return plain(ctx.request.body, row.maxValues);
 }
 
+/** The fields of the query; a repeated one is a list. Linear in its length, as Koa's own parser is not. */
+export function readQuery({ querystring }: Context): Record<string, unknown> {
+  const found = new Map<string, string[]>();
+  for (const [name, value] of new URLSearchParams(querystring))
+    found
+      .set(name, found.get(name) ?? [])
+      .get(name)
+      ?.push(value);
+  return Object.fromEntries([...found].map(([name, all]) => [name, all.length > 1 ? all : all[0]]));
+}
+
 function hasBody(ctx: Context): boolean {
   return ctx.headers["transfer-encoding"] !== undefined || (ctx.request.length ?? 0) > 0;
 }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
+import process from "node:process";
 import { decodeJwt, generateKeyPair, SignJWT } from "jose";
 import t from "tap";
 import { Metrics } from "../api/metrics.ts";
@@ -407,6 +408,21 @@ t.test("each write of an owner records who, what and when, and no content", asyn
     [],
     "a row whose path has no id names the id that it wrote",
   );
+});
+
+t.test("a query that repeats a name costs little, and says that it does", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const path = "/v2/public/scheduling/acme/talk/slots?";
+  const before = process.cpuUsage();
+  for (const part of ["a&", "=&"])
+    for (let times = 0; times < 5; times++) await service.visitor.get(path + part.repeat(7500));
+  const { user, system } = process.cpuUsage(before);
+  t.ok((user + system) / 1000 < 2000, `${(user + system) / 1000} ms of CPU for ten requests`);
+  const owner = await service.as("user_acme");
+  const { body } = await owner.get("/v2/handles/acme/pages?limit=1&limit=2").expect(400);
+  t.match(body.errors, [{ path: "/limit", message: "must be an integer" }]);
+  await owner.get("/v2/handles/acme/pages?__proto__=1").expect(400);
 });
 
 t.test("a body of no bytes counts as none, whatever its headers say", async (t) => {
