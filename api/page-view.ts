@@ -52,7 +52,9 @@ const renderedPages = new WeakMap<object, Map<string, SharedBody>>();
 function rendered(visit: PageVisit): SharedBody {
   const variants = renderedPages.get(visit.page) ?? new Map<string, SharedBody>();
   renderedPages.set(visit.page, variants);
-  const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt].map(Number).join("");
+  const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt, visit.isClosed]
+    .map(Number)
+    .join("");
   const body = variants.get(variant) ?? sharedBody("text/html; charset=utf-8", document(visit));
   variants.set(variant, body);
   return body;
@@ -61,7 +63,7 @@ function rendered(visit: PageVisit): SharedBody {
 function document(visit: PageVisit): string {
   const { page, language } = visit;
   const { title, description: summary } = page;
-  const body = visit.hasAccess ? [receipt(visit), new Html(page.content)] : preview(visit);
+  const body = visit.hasAccess ? [notice(visit), new Html(page.content)] : preview(visit);
   const head = [...linkPreview({ title, summary, url: visit.url }), ...(visit.assistant ? agent(visit) : [])];
   return htmlDocument({ language, title, head, body });
 }
@@ -69,7 +71,7 @@ function document(visit: PageVisit): string {
 function preview(visit: PageVisit): Html {
   const { title, description, teaser } = visit.page;
   const summary = description && html`<p>${description}</p>`;
-  return html`<main class="svc-preview"><h1>${title}</h1>${summary}${new Html(teaser)}\n${sale(visit)}</main>`;
+  return html`<main class="svc-preview">${notice(visit)}<h1>${title}</h1>${summary}${new Html(teaser)}\n${sale(visit)}</main>`;
 }
 
 /** The price, the checkout button, and the form for readers who paid in another browser. */
@@ -86,10 +88,12 @@ function sale(visit: PageVisit): Part {
 ${linkForm(visit)}`;
 }
 
-/** Once after the payment: that it has arrived. */
-function receipt({ isReceipt, language }: PageVisit): Part {
-  const text = withLanguage(language, wordsOf(language).sale.received);
-  return isReceipt && html`<p class="svc-receipt" role="status">${text}</p>\n`;
+/** Once after a payment, or by a link: that the payment has arrived, or why the page is still closed. */
+function notice({ isReceipt, isClosed, language }: PageVisit): Part {
+  const { received, closed } = wordsOf(language).sale;
+  const text = withLanguage(language, isClosed ? closed : received);
+  const look = isClosed ? "svc-closed" : "svc-receipt";
+  return (isReceipt || isClosed) && html`<p class="${look}" role="status">${text}</p>\n`;
 }
 
 /** The form by which a buyer who paid in another browser gets the link by mail. */
@@ -98,7 +102,7 @@ function linkForm(visit: PageVisit): Part {
   const localized = (text: string): Part => withLanguage(visit.language, text);
   return (
     visit.mailsLinks &&
-    html`<details class="svc-bought">
+    html`<details class="svc-bought"${visit.isClosed && html` open`}>
 <summary>${localized(bought)}</summary>
 <form method="post" action="${actionOf(visit, "access-mail")}"><label>${localized(paidWith)} <input name="email" type="email" required maxlength="254" autocomplete="email"></label> <button type="submit">${localized(send)}</button></form>
 </details>

@@ -140,6 +140,35 @@ t.test(
   },
 );
 
+t.test(
+  "a person whom a return, a link or a used code leads to the closed page reads why, before paying twice",
+  async (t) => {
+    const shop = await open(t);
+    const { visitor } = shop.service;
+    await visitor.post(`${PAGE_PATH}/checkout`).expect(200);
+    const [session] = shop.stripe.sessions.values();
+    const { id = "", form } = session ?? {};
+    const back = (form?.success_url ?? "").replace("{CHECKOUT_SESSION_ID}", id).replace(/^http:\/\/[^/]+/, "");
+    const closed =
+      /<main class="svc-preview"><p class="svc-closed" role="status">.*don’t pay again.*<details class="svc-bought" open>/s;
+    for (const path of [back, `${PAGE_PATH}/access-link/${id}.cut`]) {
+      const led = await visitor.get(path).expect(303);
+      t.equal(led.headers.location, "http://service.test/p/acme/course");
+      const cookie = led.headers["set-cookie"]?.[0] ?? "";
+      t.match(cookie, /; Max-Age=60; Path=\/; HttpOnly/);
+      t.match((await visitor.get("/p/acme/course").set("Cookie", cookie.split(";")[0] ?? "")).text, closed);
+    }
+    t.match((await visitor.get("/p/acme/course?access=pac_used")).text, closed);
+    t.notMatch((await visitor.get("/p/acme/course")).text, /svc-closed|<details[^>]* open/, "nobody else reads it");
+    shop.stripe.pay(id, "ada@far.example");
+    const paid = await visitor.get(back).expect(303);
+    t.equal(paid.headers["set-cookie"], undefined);
+    const opened = await visitor.get(paid.headers.location?.replace(/^http:\/\/[^/]+/, "") ?? "");
+    t.match(opened.text, /Payment received/);
+    t.notMatch(opened.text, /svc-closed/);
+  },
+);
+
 t.test("a refund ends the link and the access of browsers, whichever notice comes first", async (t) => {
   const shop = await open(t);
   const session = await buy(shop, "ada@far.example");

@@ -12,10 +12,10 @@ export {
 } from "./pages.ts";
 export { type PublicPage, type PublicPages, publicPages } from "./public-text.ts";
 export {
-  accessCode,
   checkPageAccess,
   type PageVisit,
   publicPageOf,
   publishedPage,
   visitPage,
+  wayToPage,
 } from "./visits.ts";

@@ -10,6 +10,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
+import { visitedUrl } from "./hosts.ts";
 import { cachedPage, type PagePath, pageUrl } from "./pages.ts";
 
 type VisitInput = Input<"handle" | "pageSlug", typeof pageVisit>;
@@ -34,6 +35,8 @@ export interface PageVisit {
   cookie?: string;
   /** True on the return from the checkout: the visitor reads that the payment has arrived. */
   isReceipt: boolean;
+  /** True where a checkout, a link or a code has led here without opening the page. */
+  isClosed: boolean;
 }
 
 /** The basis of an access code. */
@@ -48,6 +51,8 @@ interface AccessGrant {
 const ACCESS_TTL_SECONDS = 365 * 86_400;
 /** Lifetime of an access code in seconds. */
 const CODE_TTL_SECONDS = 900;
+/** Seconds for which a page says that a checkout or a link has not opened it. */
+const CLOSED_TTL_SECONDS = 60;
 /** Characters of a fragment that suffice to detect its language. */
 const SAMPLE_LENGTH = 20_000;
 
@@ -61,9 +66,11 @@ export async function visitPage(runtime: Runtime, input: VisitInput): Promise<Pa
   const redeemed = method === "HEAD" ? undefined : await redeem(runtime, input);
   const hasAccess = redeemed !== undefined || (await mayRead(runtime, shown.page, input));
   const isForSale = !hasAccess && (await canBeBought(runtime, handle, shown.page));
+  const isClosed =
+    !hasAccess && (input.access !== undefined || readCookie(input.cookie, closedName(input)) !== undefined);
   const url = pageUrl(runtime, handle, pageSlug);
   const mailsLinks = runtime.env.SMTP_URL !== undefined;
-  return { handle, ...shown, url, hasAccess, isForSale, mailsLinks, isReceipt: false, ...redeemed };
+  return { handle, ...shown, url, hasAccess, isForSale, mailsLinks, isClosed, isReceipt: false, ...redeemed };
 }
 
 async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
@@ -126,8 +133,23 @@ export async function publishedPage({ redis }: Runtime, input: PagePath): Promis
   return page;
 }
 
-/** A single-use code that opens a paid page in the browser that brings it: after a checkout, or by the link in a mail. */
-export async function accessCode(
+/**
+ * The way to a paid page on the visitor's host, after a checkout or by the link in a mail: with a single-use code, which opens the page in
+ * the browser that brings it. Without a grant a cookie lets the page say that it is still closed.
+ */
+export async function wayToPage(
+  runtime: Runtime,
+  input: PagePath & { host?: string | undefined },
+  grant: AccessGrant | undefined,
+): Promise<{ location: string; cookie?: string }> {
+  const page = await visitedUrl(runtime, input, input.host ?? "");
+  if (grant === undefined)
+    return { location: page.href, cookie: pageCookie(runtime, [closedName(input), "1"], CLOSED_TTL_SECONDS) };
+  page.searchParams.set("access", await accessCode(runtime, input, grant));
+  return { location: page.href };
+}
+
+async function accessCode(
   { redis, id }: Runtime,
   { handle, pageSlug }: PagePath,
   { payment, isReceipt }: AccessGrant,
@@ -140,9 +162,10 @@ export async function accessCode(
 
 /** Exchanges an access code for the cookie of its page. */
 async function redeem(
-  { env, redis }: Runtime,
+  runtime: Runtime,
   input: VisitInput,
 ): Promise<{ cookie: string; isReceipt: boolean } | undefined> {
+  const { env, redis } = runtime;
   if (input.access === undefined) return undefined;
   const key = keys.pageAccess(input.access);
   const [handle, pageSlug, token = "", receipt] = (await redis.get(key))?.split(" ") ?? [];
@@ -151,8 +174,12 @@ async function redeem(
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
-  const options = { seconds: ACCESS_TTL_SECONDS, path: "/", secure: env.BASE_URL.startsWith("https:") };
-  return { cookie: writeCookie(cookieName(input), value, options), isReceipt: receipt !== undefined };
+  const cookie = pageCookie(runtime, [cookieName(input), value], ACCESS_TTL_SECONDS);
+  return { cookie, isReceipt: receipt !== undefined };
+}
+
+function pageCookie({ env }: Runtime, [name, value]: [string, string], seconds: number): string {
+  return writeCookie(name, value, { seconds, path: "/", secure: env.BASE_URL.startsWith("https:") });
 }
 
 async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: VisitInput): Promise<boolean> {
@@ -181,4 +208,8 @@ function tokenOf(payment: string | null): string {
 
 function cookieName(input: PagePath): string {
   return `page-access.${input.handle}.${input.pageSlug}`;
+}
+
+function closedName(input: PagePath): string {
+  return `page-closed.${input.handle}.${input.pageSlug}`;
 }

@@ -5,7 +5,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf } from "../account/face.ts";
 import { sendForHandle } from "../email/face.ts";
 import { layOut, type MailLayout } from "../engines/mail/mail.ts";
-import { accessCode, pageUrl, publicPageOf, publishedPage, visitedUrl } from "../pages/face.ts";
+import { pageUrl, publicPageOf, publishedPage, wayToPage } from "../pages/face.ts";
 import { addressDigest } from "../platform/address.ts";
 import { formatMoney } from "../platform/formats.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -51,12 +51,9 @@ export async function askForAccess(
 export async function openByLink(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug" | "token", typeof accessLink>,
-): Promise<{ location: string }> {
+): Promise<{ location: string; cookie?: string }> {
   await publishedPage(runtime, input);
-  const page = await visitedUrl(runtime, input, input.host ?? "");
-  const purchase = await purchaseOfLink(runtime, input);
-  if (purchase) page.searchParams.set("access", await accessCode(runtime, input, purchase));
-  return { location: page.href };
+  return wayToPage(runtime, input, await purchaseOfLink(runtime, input));
 }
 
 async function purchaseOfLink(

@@ -16,7 +16,7 @@ import {
   refund,
   type StripeEvent,
 } from "../engines/calendars/calendars.ts";
-import { accessCode, type PagePath, publishedPage, visitedUrl } from "../pages/face.ts";
+import { type PagePath, publishedPage, visitedUrl, wayToPage } from "../pages/face.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
@@ -107,14 +107,12 @@ function priceOf({ accessMode, price }: StoredPage): NonNullable<StoredPage["pri
 export async function returnToPage(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug", typeof pageCheckoutReturn>,
-): Promise<{ location: string }> {
-  const { session, host = "" } = input;
+): Promise<{ location: string; cookie?: string }> {
+  const { session } = input;
   await publishedPage(runtime, input);
-  const page = await visitedUrl(runtime, input, host);
   const paid = session === undefined ? undefined : await purchaseBy(runtime, input, session);
-  if (session !== undefined && paid && (await mayReturn(runtime, input.handle, { session, ...paid })))
-    page.searchParams.set("access", await accessCode(runtime, input, { ...paid, isReceipt: true }));
-  return { location: page.href };
+  const isOpen = session !== undefined && paid && (await mayReturn(runtime, input.handle, { session, ...paid }));
+  return wayToPage(runtime, input, isOpen ? { ...paid, isReceipt: true } : undefined);
 }
 
 /** The payment of this page by a checkout, which is recorded; undefined for an unpaid or foreign one. A recorded one needs no provider. */
