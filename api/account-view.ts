@@ -43,24 +43,27 @@ function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Wor
 }
 
 /** The form for the address. A signed-in browser also gets a link to continue, and the form switches accounts. */
-function emailForm({ returnTo, problem, session }: Step<"email">, words: Words, service: string): CardContent {
+function emailForm(step: Step<"email">, words: Words, service: string): CardContent {
+  const { returnTo, problem, session, email: entered = "" } = step;
   const { title, done, goOn, intro, other, ended, email, send } = words.signIn;
   const wrong = problem && { email: words.mistakes.email, ended }[problem];
   const onward = session?.location && cardLink(goOn, session.location);
   const body = html`${session && html`<p>${sentence(done, { email: session.email, service })}</p>\n${onward}\n<hr>\n`}<p>${session ? other : intro}</p>
 <form method="post">
 ${problemOf(wrong)}
-<label>${email}<input type="email" name="email" autocomplete="email"${!session && html` autofocus`} required maxlength="254"${describedBy(wrong)}></label>
+<label>${email}<input type="email" name="email" value="${entered}" autocomplete="email"${!session && html` autofocus`} required maxlength="254"${problem === "email" && describedBy(wrong)}></label>
 ${hiddenInputs({ returnTo })}<button>${send}</button>
 </form>`;
   return { title: fillPlaceholders(title, { service }), body };
 }
 
-function codeForm({ returnTo, signInId, email, problem }: Step<"code">, words: Words["signIn"]): CardContent {
+function codeForm(step: Step<"code">, words: Words["signIn"]): CardContent {
+  const { returnTo, signInId, email, problem, isAgain } = step;
   const body = html`<p>${sentence(words.sent, { email })}</p>
+${isAgain && html`<p role="status">${words.resent}</p>`}
 <form method="post">
 ${codeInput(words.code, problem && words.wrong)}
-${hiddenInputs({ returnTo, signInId })}<button>${words.submit}</button>
+${hiddenInputs({ returnTo, signInId, email })}<button>${words.submit}</button>
 </form>
 <form method="post">${hiddenInputs({ returnTo, email })}<button class="quiet">${words.resend}</button></form>
 ${otherLink(words.other, `?returnTo=${encodeURIComponent(returnTo)}`)}`;

@@ -80,10 +80,10 @@ export function hiddenInputs(fields: Record<string, string | undefined>): Part {
   );
 }
 
-/** The input for a mailed code, below what was wrong with the last one. */
+/** The input for a mailed code, below what was wrong with the last one. It has room for spaces that are pasted along. */
 export function codeInput(label: string, wrong: string | undefined): Html {
   return html`${problemOf(wrong)}
-<label>${label}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="7"${describedBy(wrong)}></label>`;
+<label>${label}<input name="code" class="digits" inputmode="numeric" autocomplete="one-time-code" autofocus required maxlength="20"${describedBy(wrong)}></label>`;
 }
 
 export function problemOf(text: string | undefined): Part {

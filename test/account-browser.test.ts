@@ -100,7 +100,10 @@ async function run(t: Test): Promise<void> {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("alert").waitFor();
       await look("sign-in-code-wrong");
-      await page.getByLabel("Code").fill(await eventually(() => inbox.codeFor("user_acme@example.com")));
+      const code = await eventually(() => inbox.codeFor("user_acme@example.com"));
+      // As it is copied from the mail's text, with the spaces before it.
+      await page.getByLabel("Code").focus();
+      await page.keyboard.insertText(`    ${code} `);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByText(client.code, { exact: true }).waitFor();
       t.notMatch(page.url(), /token/);

@@ -41,10 +41,21 @@ export type SignInStep =
       step: "email";
       returnTo: string;
       problem?: "email" | "ended";
+      /** The address that was entered before. */
+      email?: string | undefined;
       /** The account that this browser is already signed in with, and the address to continue to. */
       session?: { email: string; location: string | undefined };
     }
-  | { step: "code"; returnTo: string; signInId: string; email: string; problem?: "wrong"; cookies?: string[] }
+  | {
+      step: "code";
+      returnTo: string;
+      signInId: string;
+      email: string;
+      problem?: "wrong";
+      /** True if this browser requested a code for the address before. */
+      isAgain?: boolean;
+      cookies?: string[];
+    }
   | { step: "done"; email: string; location: string | undefined; cookies: string[] };
 
 /** The first step of the built-in sign-in; `not_found` if LOGIN_BUILTIN is off. */
@@ -85,16 +96,16 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const typed = (input.email ?? "").trim();
   // Some browsers send an international domain in ASCII, others as it was typed.
   const email = typed.length > 254 ? "" : sameAddress(typed);
-  if (!address.test(email)) return { step: "email", returnTo, problem: "email" };
+  if (!address.test(email)) return { step: "email", returnTo, problem: "email", email: typed };
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
+  const pending = readCookie(input.cookie, pendingCookie) ?? "";
+  const isAgain = (await redis.hget(keys.signIn(pending), "email")) === email;
   try {
     await admitCodeRequest(runtime, { email, cookie: input.cookie, network: caller.network ?? "" });
   } catch (error) {
     const isLimited = error instanceof Fail && error.code === "rate_limited";
-    const pending = readCookie(input.cookie, pendingCookie) ?? "";
     // The code that this browser requested before still works.
-    if (isLimited && (await redis.hget(keys.signIn(pending), "email")) === email)
-      return { step: "code", returnTo, signInId: pending, email };
+    if (isLimited && isAgain) return { step: "code", returnTo, signInId: pending, email, isAgain };
     throw error;
   }
   const signInId = runtime.id("sgn_");
@@ -104,7 +115,7 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
     transaction.pexpire(keys.signIn(signInId), CODE_TTL_MS);
   });
   const cookie = writeCookie(pendingCookie, signInId, { ...loginPage(env), seconds: CODE_TTL_MS / 1000 });
-  return { step: "code", returnTo, signInId, email, cookies: [cookie] };
+  return { step: "code", returnTo, signInId, email, isAgain, cookies: [cookie] };
 }
 
 /**
@@ -150,7 +161,7 @@ async function tryCode(runtime: Runtime, input: Infer<typeof signInForm>): Promi
   );
   if (result === "authorised")
     return welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
-  if (result !== "wrong") return { step: "email", returnTo, problem: "ended" };
+  if (result !== "wrong") return { step: "email", returnTo, problem: "ended", email: input.email };
   return { step: "code", returnTo, signInId, email: (await redis.hget(attempt, "email")) ?? "", problem: "wrong" };
 }
 
