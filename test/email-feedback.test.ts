@@ -423,7 +423,14 @@ t.test("an unsubscribe page shows its state, undoes it, and uses the visitor's l
   await send("undo=1");
   t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
   const gone = await service.visitor.get("/v2/public/email/unsubscribe/x").set("Accept-Language", "de").expect(404);
-  t.match(gone.text, /<html lang="de".*Dieser Link funktioniert nicht mehr\./s);
+  t.match(
+    gone.text,
+    /<html lang="de".*unvollständig oder funktioniert nicht mehr\. Verwenden Sie den aus der neuesten/s,
+  );
+  for (const sign of ["%5D", "%3E.", ")"]) {
+    const extended = await service.visitor.get(pathname + sign);
+    t.match(extended.text, /You are unsubscribed/, "with punctuation that a mail program adds");
+  }
 });
 
 t.test("undoing an unsubscription lifts no suppression that came after it", async (t) => {

@@ -47,9 +47,9 @@ export function messageIdOf(env: Keys, at: NamedDelivery, domain: string): strin
 /** Characters of the signature in a token or a Message-ID. */
 const macLetters = { unsubscribe: 43, "message id": 16 };
 
-/** The delivery of a token or of a Message-ID; undefined for one that the service didn't issue. */
+/** The delivery of a token, which mail programs may extend by punctuation, or of a Message-ID; undefined if the service didn't issue it. */
 export function deliveryNamed(env: Keys, purpose: keyof typeof macLetters, text: string): NamedDelivery | undefined {
-  const [, given, messageId = "", n] = /^<?((msg_[A-Za-z0-9]+)\.(\d{1,2})\.[\w-]+)(?:@|$)/.exec(text) ?? [];
+  const [, given, messageId = "", n] = /^<?((msg_[A-Za-z0-9]+)\.(\d{1,2})\.[\w-]+)/.exec(text) ?? [];
   const at = { messageId, n: Number(n) };
   return isOurs(env, given, (root) => signedName(root, purpose, at)) ? at : undefined;
 }
