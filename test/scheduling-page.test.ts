@@ -129,6 +129,25 @@ async function run(t: Test): Promise<void> {
     t.equal(new URL(page.url()).search, "");
   });
 
+  await t.test(
+    "a cancelled booking shows no reason of an earlier move, and Back doesn't offer to move it",
+    async (t) => {
+      const { page } = await manage(t, browser);
+      await page.getByRole("button", { name: "Reschedule" }).click();
+      await page.getByRole("button", { name: "12:00", exact: true }).click();
+      await page.getByLabel("Reason").fill("A train is late");
+      await page.getByRole("button", { name: "Reschedule booking" }).click();
+      await page.getByText("A train is late").waitFor();
+      await page.getByRole("button", { name: "Cancel booking" }).click();
+      await page.getByRole("button", { name: "Cancel booking" }).click();
+      await page.getByRole("heading", { name: "This booking is cancelled" }).waitFor();
+      t.equal(await page.getByText("A train is late").count(), 0);
+      const shown = page.evaluate("new Promise((done) => addEventListener('popstate', () => done(), { once: true }))");
+      await Promise.all([shown, page.goBack()]);
+      t.ok(await page.getByRole("heading", { name: "This booking is cancelled" }).isVisible());
+    },
+  );
+
   await t.test("the keyboard alone books", async (t) => {
     const { stage, page } = await visit(t, browser);
     const day = page.getByRole("button", { name: /\b5 October 2026/ });

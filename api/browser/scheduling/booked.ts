@@ -9,7 +9,7 @@ import { fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
-import { bookingRows } from "./info.ts";
+import { bookingRows, isEnded } from "./info.ts";
 import { dateText, locale, timeText } from "./times.ts";
 import { addressOf, visit, words } from "./visit.ts";
 
@@ -65,7 +65,7 @@ function isPast(host: Host, booking: Booking): boolean {
 }
 
 function actions(host: Host, booking: Booking): HTMLElement {
-  if (booking.status === "CANCELLED" || booking.status === "REJECTED" || isPast(host, booking))
+  if (isEnded(booking) || isPast(host, booking))
     return element(
       "div.actions",
       visit.event && element("button.primary", { click: () => startOver(host) }, words.bookAnother),

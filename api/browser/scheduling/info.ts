@@ -80,7 +80,7 @@ export function bookingRows(booking: Booking): HTMLElement {
     [words.before, isMoved(booking) ? timeOf(booking.rescheduledFrom) : null],
     [words.location, booking.location && placeName(booking.location)],
     [words.who, [booking.attendee.name, ...booking.guests.map(({ name, email }) => name || email)].join(", ")],
-    [words.reason, booking.cancellationReason ?? booking.reschedulingReason],
+    [words.reason, isEnded(booking) ? booking.cancellationReason : booking.reschedulingReason],
   ];
   const shown = rows.filter(([, value]) => Boolean(value));
   return element(
@@ -92,5 +92,10 @@ export function bookingRows(booking: Booking): HTMLElement {
 type Moved = Booking & { rescheduledFrom: { start: string; end: string } };
 
 function isMoved(booking: Booking): booking is Moved {
-  return booking.rescheduledFrom !== null && booking.status !== "CANCELLED" && booking.status !== "REJECTED";
+  return booking.rescheduledFrom !== null && !isEnded(booking);
+}
+
+/** True for a cancelled or declined booking, which can be neither moved nor cancelled. */
+export function isEnded({ status }: Booking): boolean {
+  return status === "CANCELLED" || status === "REJECTED";
 }

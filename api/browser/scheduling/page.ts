@@ -5,7 +5,7 @@ import { type BookableSlot, openCalls } from "./calls.ts";
 import { detailsStep, moveStep, type Step } from "./details.ts";
 import { applyTheme, postSize } from "./frame.ts";
 import type { Host } from "./host.ts";
-import { eventInfo } from "./info.ts";
+import { eventInfo, isEnded } from "./info.ts";
 import { languagePicker } from "./language.ts";
 import { Picker } from "./picker.ts";
 import { addressOf, visit, words } from "./visit.ts";
@@ -87,7 +87,7 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
   const go = (name: Name): void => {
     const isMove = name === "move" || name === "move-details";
     host.booking = isMove ? current : null;
-    if (name === "booking" && current) showBooking(current);
+    if (current && (name === "booking" || (isMove && isEnded(current)))) showBooking(current);
     else if (name.endsWith("details") && slot) showForm(slot);
     else showTimes();
   };
