@@ -1,4 +1,5 @@
 import { settingsOf } from "../core/account/face.ts";
+import { visibleCharacters } from "../core/platform/characters.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
 import { fillPlaceholders } from "../core/platform/words.ts";
@@ -169,6 +170,8 @@ function ownerContent(
 }
 
 function factValue(value: string, address: string | undefined): Part {
-  const lines = value.split("\n").map((line, at) => [at > 0 && html`<br>`, line]);
+  const lines = visibleCharacters(value)
+    .split("\n")
+    .map((line, at) => [at > 0 && html`<br>`, line]);
   return address && /^https?:/i.test(address) ? html`<a href="${address}" rel="noreferrer">${lines}</a>` : lines;
 }

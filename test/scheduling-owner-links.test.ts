@@ -68,6 +68,14 @@ t.test("an owner confirms from the mail without signing in; looking changes noth
   t.equal((await booking(stage, uid)).status, "ACCEPTED", "what is decided stays");
 });
 
+t.test("a name can't turn round the address beside it on the owner's page", async (t) => {
+  const { stage, inbox } = await open(t);
+  const attendee = { name: "Bob \u202e", email: "ada@example.com" };
+  await stage.book("intro", "2026-10-05T09:00:00Z", 30, { attendee }).expect(201);
+  const { confirm } = await linksOf(inbox);
+  t.match((await stage.service.visitor.get(confirm).expect(200)).text, /Bob\s+&lt;ada@example\.com&gt;/);
+});
+
 t.test("an owner declines from the mail with a reason that the visitor reads", async (t) => {
   const { stage, inbox } = await open(t);
   const uid = await request(stage);
