@@ -210,7 +210,8 @@ async function partsOf({ to, source }: { to: string; source: string }) {
   const mail = await PostalMime.parse(source);
   const calendar = mail.attachments.find(({ mimeType }) => mimeType === "text/calendar")?.content ?? "";
   const text = typeof calendar === "string" ? calendar : new TextDecoder().decode(calendar);
-  return { to, subject: mail.subject ?? "", text: mail.text ?? "", html: mail.html ?? "", calendar: text };
+  const replyTo = mail.replyTo?.map(({ address }) => address).join();
+  return { to, subject: mail.subject ?? "", text: mail.text ?? "", html: mail.html ?? "", calendar: text, replyTo };
 }
 
 t.test(
@@ -239,6 +240,13 @@ t.test(
     );
     t.match(confirmed["ada@example.com"]?.text, "Topic: <b>Engines</b>");
     t.match(confirmed["user_acme@example.com"]?.subject, /^New booking: Introduction with Ada/);
+    t.same(
+      everyone.map((address) => confirmed[address]?.replyTo),
+      [undefined, undefined, "ada@example.com"],
+      "the owner's reply reaches the attendee",
+    );
+    t.match(confirmed["guest@example.com"]?.text, /the person who booked added you as a guest\.\n*$/);
+    t.notMatch(confirmed["ada@example.com"]?.text, "as a guest");
     t.notMatch(confirmed["guest@example.com"]?.text, bookingUid, "a guest can't manage it");
     t.notMatch(confirmed["guest@example.com"]?.calendar, bookingUid, "nor by the UID of the invitation");
     const invitation = read(confirmed["guest@example.com"]?.calendar ?? "");

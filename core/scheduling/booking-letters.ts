@@ -51,6 +51,7 @@ export function bookingLetter(told: BookingWords): MailLayout {
     paragraphs: paymentOf(told, words),
     facts: bookingFacts(told),
     actions: links.map(([action, address]) => [words.actions[action], address]),
+    ...(reader.as === "guest" && { footer: words.whyGuest }),
   };
 }
 

@@ -45,7 +45,11 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
     const mail = {
       handle,
       origin: "scheduling" as const,
-      content: layOut(bookingLetter({ kept, kind, reader, event })),
+      // An owner answers the attendee, not the sender of the calendar.
+      content: {
+        ...layOut(bookingLetter({ kept, kind, reader, event })),
+        ...(reader.as === "owner" && { replyTo: kept.attendee.email }),
+      },
       attachments: await attachmentsOf(runtime, handle, { kept, reader, event }),
       caps: by === "owner" || reader.isOwner ? [] : ["visitor" as const],
       key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(reader.email)}${kind === "link" ? ` ${kept.meetingUrl}` : ""}`,
