@@ -16,6 +16,7 @@ import {
   readQuestion,
   replyTo,
   smallTalk,
+  type Turn,
 } from "../core/engines/answers/answers.ts";
 import { plainWords } from "../core/engines/answers/phrases.ts";
 import { termsIn } from "../core/engines/answers/words.ts";
@@ -389,6 +390,40 @@ t.test("a follow-up of a follow-up asks for the same, and thanks in between chan
   t.same(shapes("and by card?", ["What is your phone number?", "Can I pay in cash?"]), [], "of its own question only");
   const thanked = readQuestion("and on Sundays?", "en", chat("When is the pool open?", "thanks!", "ok"));
   t.ok(thanked.subjects.some(({ text }) => text === "pool"));
+});
+
+t.test("who wants more, or something else, gets text that was not shown", async (t) => {
+  const texts = ["Berths: a berth costs 21 EUR a night.", "The wait for a berth is four years.", "A berth has water."];
+  const tents = "<table><tr><th>Tent</th><th>Price</th></tr><tr><td>Small</td><td>9 EUR</td></tr></table>";
+  const parts = texts.map((text, at) => `<h2>Part ${at}</h2><p>${`${text} `.repeat(5)}</p>`);
+  const library = openLibrary([pageSource([...parts, "<h2>Tents</h2>", tents].join(""))]);
+  const wishes = [
+    ["What about a berth?", "Tell me more", "en"],
+    ["What about a berth?", "No", "en"],
+    ["Was ist mit einem berth?", "Mehr dazu", "de"],
+    ["Et pour un berth, c'est combien ?", "Non", "fr"],
+  ] as const;
+  for (const [first, more, language] of wishes) {
+    const history: Turn[] = [];
+    for (const text of [first, more, more, more]) {
+      const { markdown } = replyTo(library, readQuestion(text, language, history));
+      const shown = texts.filter((one) => markdown.includes(one));
+      const before = history.map((turn) => turn.text).join();
+      t.same(
+        shown.filter((one) => before.includes(one)),
+        [],
+        `${more}: nothing twice`,
+      );
+      history.push({ role: "user", text }, { role: "assistant", text: markdown });
+    }
+    const told = history.map(({ text }) => text).join();
+    for (const text of texts) t.ok(told.includes(text), `${more}: the rest`);
+    t.equal(replyTo(library, readQuestion(more, language, history)).kind, "none", "and says when there is no more");
+  }
+  const price: Turn[] = [{ role: "user", text: "What does the small tent cost?" }];
+  price.push({ role: "assistant", text: replyTo(library, readQuestion(price[0]!.text, "en")).markdown });
+  t.match(price[1], { text: /9 EUR/ });
+  t.notMatch(replyTo(library, readQuestion("more", "en", price)).markdown, /9 EUR/, "a row that was shown neither");
 });
 
 t.test("a question with an article or a polite form is no follow-up if it is answered by itself", async (t) => {

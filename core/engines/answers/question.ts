@@ -44,11 +44,14 @@ export interface Question {
   /** Small talk, the page itself, or private matters; absent for other questions. */
   intent?: "greeting" | "gratitude" | "identity" | "page" | "declined";
   wish?: Wish;
+  /** What the assistant has said, if the visitor wants more than that ("tell me more") or something else ("no"). */
+  said?: string;
   /** The question without what it borrows from an earlier one, if a word such as "la" or "there" may refer to that, or to nothing. */
   alone?: Question;
 }
 
-const MAX_QUESTION_LENGTH = 2000;
+/** Most characters of a turn that are read. */
+const MAX_TURN_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
 /** An address, whose "com" is Portuguese, or a part of one. */
 const ADDRESS = /[@/]|^www\./i;
@@ -65,7 +68,7 @@ const CONTACT: readonly Ask[] = [
   { shape: "phone", words: [] },
   { shape: "mail", words: [] },
 ];
-/** Most earlier turns that are read for what a follow-up speaks of. */
+/** Most earlier turns that are read for what a follow-up speaks of, and for what was said. */
 const MAX_TURNS_BACK = 4;
 const WISHES = ["demo", "quote", "contact", "purchase"] as const;
 
@@ -74,7 +77,7 @@ const WISHES = ["demo", "quote", "contact", "purchase"] as const;
  * the visitor's question before.
  */
 export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
-  const asked = text.slice(0, MAX_QUESTION_LENGTH);
+  const asked = text.slice(0, MAX_TURN_LENGTH);
   const earlier = history.filter(({ role }) => role === "user");
   // "No" and "Samstag?" are in the language of the conversation.
   const own = [...earlier.map((turn) => turn.text), asked].reduce(
@@ -82,19 +85,28 @@ export function readQuestion(text: string, language: string, history: readonly T
     language,
   );
   const plain = plainWords(asked);
-  const all = subjectsOf(asked, own);
+  const said = isPhrase(plain, wordsOf(own).answers.more) ? saidIn(history) : undefined;
+  const all = said === undefined ? subjectsOf(asked, own) : [];
   const wish = wishOf(plain, own) ?? (givesDetails(asked, plain, own) ? "contact" : undefined);
   const asks = [...asksOf(plain, all, own), ...(wish === "contact" ? CONTACT : [])];
   const subjects = all.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
   const question = { text, language: own, plain, subjects, asks };
   const found = intentOf(plain, own);
-  const known = { ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}) };
+  const known = { ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}), ...(said ? { said } : {}) };
   const alone = { ...question, isOpen: isOpen(question), ...known };
   const lean = leaning(question);
   const before = lean && questionBefore(plain, earlier, own);
   if (!before) return alone;
   const whole = borrowed(question, before);
   return { ...whole, isOpen: isOpen(whole), ...known, ...(lean === "perhaps" ? { alone } : {}) };
+}
+
+function saidIn(history: readonly Turn[]): string {
+  const own = history.filter(({ role }) => role === "assistant");
+  return own
+    .slice(-MAX_TURNS_BACK)
+    .map(({ text }) => text.slice(0, MAX_TURN_LENGTH))
+    .join("\n");
 }
 
 function withoutAddresses(text: string): string {

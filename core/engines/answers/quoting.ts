@@ -44,7 +44,8 @@ export function quoteFor(library: Library, { alone, ...question }: Question, pla
 }
 
 function quoteOf(library: Library, question: Question, place: Place): Quote {
-  const hits = library.hits(question, place);
+  const { said = "" } = question;
+  const hits = library.hits(question, place).filter(({ unit }) => !said.includes(markOf(unit)));
   const best = hits[0];
   if (best === undefined || best.share < COMES_CLOSEST) return NOTHING;
   const confidence = confidenceIn(hits, question, place);
@@ -55,6 +56,11 @@ function quoteOf(library: Library, question: Question, place: Place): Quote {
 function fittingColumn(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const column = columnQuote(library, question, best);
   return column && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH ? column : undefined;
+}
+
+/** What a quote has if it shows a unit: the name of a row, since a quote may show one of its columns only. */
+function markOf({ block: { cells }, text }: Unit): string {
+  return sentenceMarkdown(cells?.[0] || text);
 }
 
 /** The column or the best section, the sections after it that fit, and then as much more of the best one as fits. */
