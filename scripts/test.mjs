@@ -45,13 +45,21 @@ const alikeEverywhere = [
   ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
   ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
   ...["alerts", "api-docs", "client", "house", "openapi", "languages", "access-walk", "data", "lists"],
-  ...["answers-sets", "assistant-models", "grounding", "knowledge-chunking", "knowledge-ranking"],
+  ...[
+    "answers-sets",
+    "assistant-models",
+    "assistant-processes",
+    "grounding",
+    "knowledge-chunking",
+    "knowledge-ranking",
+  ],
   ...["lead-forms", "lead-section", "lead-notices", "groups", "collisions", "lock", "throttle", "addresses"],
   ...["campaigns", "campaigns-far", "campaigns-restart", "email-errors", "email-fairness", "email-grammar"],
   ...["email-crash", "email-feedback", "email-verdict", "pages-content", "webhooks-crash", "webhooks-nouns"],
   ...["scheduling-invitations", "scheduling-limits", "scheduling-offers", "scheduling-owner", "scheduling-payment"],
   ...["scheduling-owner-links", "scheduling-races", "scheduling-recurrence", "scheduling-slots"],
   ...[
+    "integrations-caldav",
     "integrations-google",
     "integrations-late",
     "integrations-links",
@@ -101,7 +109,7 @@ await main(async () => {
   };
   const all = (named.length > 0 ? named : testFiles()).map((file) => relative(root, resolve(file)));
   const files = process.argv.includes("--brief") ? all.filter((file) => !alikeEverywhere.includes(file)) : all;
-  const count = await runAll(files, process.argv.includes("--deno") ? onDeno() : await onNode(files), env);
+  const count = await runAll(files, process.argv.includes("--deno") ? await onDeno() : await onNode(files), env);
   const indexes = shared ? "in-process + RediSearch" : "in-process";
   if (cluster) process.stdout.write("\nRedis: a cluster of three nodes, one server where a test restarts it\n");
   process.stdout.write(`\nknowledge index: ${indexes}\n${count.passed} passed, ${count.failed} failed\n`);
@@ -119,8 +127,9 @@ async function onNode(files) {
   return (file) => [process.execPath, ...options, join(folder, file.replace(/\.ts$/, ".js"))];
 }
 
-/** Deno runs the sources. */
-function onDeno() {
+/** Deno runs the sources, which serve the browser's files from the build. */
+async function onDeno() {
+  await build();
   const deno = join(root, "node_modules", "deno", process.platform === "win32" ? "deno.exe" : "deno");
   if (!existsSync(deno)) throw new Unready("Deno is not installed for this platform.");
   return (file) => [deno, "run", "-A", "--preload", "./test/deno-preload.ts", file];
