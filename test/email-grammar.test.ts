@@ -1,3 +1,4 @@
+import process from "node:process";
 import fc from "fast-check";
 import { parseHTML } from "linkedom";
 import t from "tap";
@@ -140,6 +141,29 @@ t.test("a body that ends inside something, or is nested too deep, is refused at 
   t.ok(parseTemplate({ subject: "s", html: "<table>".repeat(9_000), text: null }), "tables that end one another");
   const links = `<p>See ${"<a href=https://a.example>".repeat(9_000)}this</p>`;
   t.match(renderTemplate(parseTemplate({ subject: "s", html: links, text: null }), {}).text, /See .*this/s);
+});
+
+t.test("a body of placeholders costs time that grows with its length, wherever they are", (t) => {
+  const length = 240_000;
+  const bodies = {
+    text: `<p>${"{{a}}".repeat(length / 5)}</p>`,
+    "text of character references": `<p>${"&amp;{{a}}".repeat(length / 10)}</p>`,
+    titles: `<a title="${"{{a}}".repeat(100)}">x</a>`.repeat(length / 520),
+    addresses: `<a href="https://far.example/${"{{a}}".repeat(100)}">x</a>`.repeat(length / 540),
+    "a long address": `<a href="https://far.example/${"x".repeat(length - 600)}${"{{a}}".repeat(100)}">x</a>`,
+  };
+  for (const [name, source] of Object.entries(bodies)) {
+    const before = process.cpuUsage();
+    t.match(parseTemplate({ subject: "", html: source, text: null }).names, ["a"], name);
+    const { user, system } = process.cpuUsage(before);
+    t.ok(user + system < 3_000_000, `${name}: ${(user + system) / 1000} ms of CPU`);
+  }
+  const many = (count: number) => `<p>x</p><a title="x" href="https://far.example/${"{{a}}".repeat(count)}">x</a>`;
+  t.equal(parseHtml(many(100)).length, 102);
+  const { details } = failure(() => parseHtml(many(101)));
+  t.match(details.errors, [{ path: "/html", message: /at most 100 placeholders/ }]);
+  t.throws(() => parseHtml(many(48_000)), { code: "template_invalid" });
+  t.end();
 });
 
 t.test("no value leads a link to another host, nor to a script", async (t) => {

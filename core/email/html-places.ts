@@ -9,6 +9,9 @@ export type HtmlContext = "html" | "address" | "host" | "after host" | "path" | 
 /** Most elements of a body: its text part is derived on the event loop. */
 const maxElements = 10_000;
 
+/** Most placeholders of a tag: the attributes around each are read on the event loop too. */
+const MAX_IN_TAG = 100;
+
 /** Rejects a template with a reason and the offset of the fault. It throws. */
 type Refuse = (at: number, why: string) => never;
 
@@ -27,6 +30,7 @@ export function htmlPlaces(
   for (const [at, { start }] of found.entries()) {
     reader.read(source.slice(found[at - 1]?.start ?? 0, start));
     if (reader.place === "text") places.set(start, "html");
+    else if (quoted.length === MAX_IN_TAG) refuse(start, `a tag has at most ${MAX_IN_TAG} placeholders`);
     else if (reader.place === "quoted value") quoted.push(start);
     else if (reader.place === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
     else refuse(start, reasonAgainst(source.slice(Math.max(start - 40, 0), start)));

@@ -10,6 +10,8 @@ import {
   type TreeAdapter,
 } from "parse5";
 
+/** Characters of parsed input that a reader keeps before it drops them. */
+const BUFFERED_LENGTH = 1024;
 /** Deepest nesting of elements in a page, a template or a document. */
 export const maxNesting = 100;
 
@@ -71,6 +73,7 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
     this.#listener = listener;
     this.#maxElements = maxElements;
     this.#made = made;
+    this.tokenizer.preprocessor.bufferWaterline = BUFFERED_LENGTH;
     this.tokenizer.write(before, false);
     this.#before = before.length;
     this.#outer = Math.max(this.openElements.depth, 2);
@@ -79,6 +82,8 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
 
   /** Parses the next part of the source. */
   read(part: string): void {
+    // The parser copies what it keeps with each further part; between constructs it needs none of it.
+    if (this.#length > 0 && this.place !== "markup") this.tokenizer.preprocessor.dropParsedChunk();
     this.#length += part.length;
     if (!this.#isOver) this.tokenizer.write(part, false);
   }
