@@ -28,7 +28,8 @@ export function signInView(step: SignInStep, request: Request): View {
   const { cookies, location, problem } = { cookies: undefined, location: undefined, problem: undefined, ...step };
   const headers = { ...(cookies && { "Set-Cookie": cookies }), ...(location && { Location: location }) };
   const status = problem ? 400 : location ? 303 : 200;
-  return cardView({ language, leadsTo, status, headers, ...stepContent(step, request, wordsOf(language)) });
+  const content = stepContent(step, request, wordsOf(language));
+  return cardView({ language, leadsTo, status, headers, script: "once.js", ...content });
 }
 
 function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Words): CardContent {
@@ -87,7 +88,7 @@ ${facts}
 <p class="code" aria-labelledby="code-label">${visit.code}</p>
 ${visit.user ? pairingForm(visit, words) : pairingSignIn(visit, { ...words, over: failures.pairingOver.advice })}
 <p class="note">${words.note}</p>`;
-  return cardView({ language, title: words.title, body, script: visit.user ? undefined : "pairing.js" });
+  return cardView({ language, title: words.title, body, script: visit.user ? "once.js" : "pairing.js" });
 }
 
 function pairingForm({ attemptId, proof, loginUrl }: PairingVisit, words: Words["pairing"]): Html {

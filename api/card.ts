@@ -40,10 +40,10 @@ function headersOf({ leadsTo = [], script, isFramed }: Pick<Card, "leadsTo" | "s
   const policy = [
     "default-src 'none'",
     "style-src 'self'",
-    ...(script ? ["script-src 'self'", "connect-src 'self'"] : []),
     `form-action ${["'self'", ...leadsTo].join(" ")}`,
     "base-uri 'none'",
     `frame-ancestors ${isFramed ? "'self'" : "'none'"}`,
+    ...(script ? ["script-src 'self'", "connect-src 'self'"] : []),
   ];
   return {
     "Content-Security-Policy": policy.join("; "),

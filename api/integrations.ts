@@ -110,7 +110,7 @@ ${hiddenInputs({ consentId, proof })}
 ${decisionButtons(["connect", words.connect], ["cancel", words.cancel])}
 </form>
 <p class="note">${words.note}</p>`;
-  return cardView({ language, title: words.title, body });
+  return cardView({ language, title: words.title, body, script: "once.js" });
 }
 
 /** The page after the decision. */

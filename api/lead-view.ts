@@ -55,7 +55,7 @@ ${codeInput(thanks.code, lead.isWrong ? signIn.wrong : undefined)}
 <button>${thanks.confirm}</button>
 </form>
 ${page && otherLink(ways.page, page)}`;
-  return cardView({ language, title: thanks.codeTitle, body, status: lead.isWrong ? 400 : 200 });
+  return cardView({ language, title: thanks.codeTitle, body, status: lead.isWrong ? 400 : 200, script: "once.js" });
 }
 
 /** The origin that the form for the code carries. Anyone can write that address: it leads to this host at most. */

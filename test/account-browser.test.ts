@@ -119,6 +119,31 @@ async function run(t: Test): Promise<void> {
     }
   });
 
+  await t.test("a second click on a slow line neither uses up the code nor repeats the decision", async (t) => {
+    const { service, inbox } = await startWithBuiltin(t);
+    const { client, page } = await startPairing(t, browser, service);
+    const network = await page.context().newCDPSession(page);
+    const line = { offline: false, latency: 1000, downloadThroughput: -1, uploadThroughput: -1 };
+    await network.send("Network.emulateNetworkConditions", line);
+    const clickTwice = async (name: string): Promise<void> => {
+      await page.waitForLoadState();
+      const box = await page.getByRole("button", { name, exact: true }).boundingBox();
+      for (let clicks = 0; box && clicks < 2; clicks++) {
+        await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+        await page.waitForTimeout(200);
+      }
+    };
+    await page.getByRole("link", { name: "Sign in to continue" }).click();
+    await page.getByLabel("Email address").fill("user_acme@example.com");
+    await clickTwice("Send the code");
+    await page.getByLabel("Code").fill(await eventually(() => inbox.codeFor("user_acme@example.com")));
+    t.equal(inbox.mails.length, 1);
+    await clickTwice("Sign in");
+    await page.getByText(client.code, { exact: true }).waitFor();
+    await clickTwice("Allow");
+    await page.getByRole("heading", { name: "Desktop paired" }).waitFor();
+  });
+
   await t.test("the sign-in pages are readable in the dark", async (t) => {
     const { service } = await startWithBuiltin(t);
     const page = await openPage(t, browser, service.runtime.env.LOGIN_URL, { colorScheme: "dark" });
