@@ -1,4 +1,5 @@
 import t from "tap";
+import { putSchedule } from "../core/scheduling/face.ts";
 import { keys } from "../core/store/keys.ts";
 import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
@@ -228,6 +229,10 @@ t.test("a handle has at most 100 schedules, which can all be replaced", async (t
     .post(`${base}/schedules`)
     .send({ ...body, scheduleId: "main" })
     .expect(200);
+  await service.runtime.redis.zrem(keys.schedules("acme"), "sched_0");
+  const input = { handle: "acme", timeZone: "UTC", weeklyAvailability: weekly, overrides: [] };
+  const made = await Promise.allSettled(Array.from({ length: 10 }, () => putSchedule(service.runtime, input)));
+  t.equal(made.filter(({ status }) => status === "fulfilled").length, 1, "of many in one tick those that fit");
 });
 
 t.test("a slug belongs to one event type, and is free again when that is renamed or deleted", async (t) => {

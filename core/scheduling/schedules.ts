@@ -4,7 +4,6 @@ import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { scheduleRecords } from "./catalog.ts";
 
@@ -29,11 +28,17 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
   const changed = await scheduleRecords.change(runtime, handle, { id: scheduleId, expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
-  if ((await runtime.redis.zcard(keys.schedules(handle))) >= MAX_SCHEDULES)
-    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.` });
+  const isCreated = await scheduleRecords.create(runtime, handle, {
+    id: scheduleId,
+    value: made,
+    at,
+    max: MAX_SCHEDULES,
+  });
   // A concurrent request may have created it; then this one replaces it.
-  if (!(await scheduleRecords.create(runtime, handle, { id: scheduleId, value: made, at })))
+  if (!isCreated && (await scheduleRecords.find(runtime, handle, scheduleId)))
     return putSchedule(runtime, { ...input, scheduleId });
+  if (!isCreated)
+    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.` });
   return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
 }
 
