@@ -426,6 +426,48 @@ t.test("who wants more, or something else, gets text that was not shown", async 
   t.notMatch(replyTo(library, readQuestion("more", "en", price)).markdown, /9 EUR/, "a row that was shown neither");
 });
 
+t.test(
+  "where a business is, is told by the address on any page, or else by the opening of the visitor's",
+  async (t) => {
+    const [opening, tents] = [
+      "We let tents in Tavira.",
+      "<h2>Tents</h2><p>Where can you pitch one? Anywhere. Find it on the map.</p>",
+    ];
+    const about = (address: string) =>
+      openLibrary([
+        pageSource(`<p>${opening}</p>${tents}`, { id: "home" }),
+        pageSource(`<h2>The shop</h2><p>${address}</p>`, { id: "shop" }),
+      ]);
+    const addresses = [
+      "14 Lowther Street, Kendal LA9 4DH",
+      "Gerberstraße 18, 72070 Tübingen",
+      "Rua do Cais 12, 8800-322 Tavira",
+      "Wilgenlaan 27, 7204 CM Zutphen",
+      "120 Congress Avenue, Austin, TX 78701",
+    ];
+    const questions = [
+      ["Where are you?", "en"],
+      ["Where can I find you?", "en"],
+      ["What's your address?", "en"],
+      ["Wo finde ich euch?", "de"],
+      ["Où êtes-vous ?", "fr"],
+      ["¿Dónde estáis?", "es"],
+      ["Dove vi trovate?", "it"],
+      ["Waar zitten jullie?", "nl"],
+      ["Onde ficam?", "pt"],
+    ] as const;
+    for (const address of addresses)
+      for (const [text, language] of questions)
+        for (const before of [[], chat("What does a tent cost?")]) {
+          const { kind, markdown } = replyTo(about(address), readQuestion(text, language, before), { here: "home" });
+          t.equal(kind, "answer", `${text} ${address}`);
+          t.match(markdown, address);
+        }
+    for (const none of ["Founded in 2014 by Ana.", "4000 litres of oil"])
+      t.match(replyTo(about(none), readQuestion("Where are you?", "en"), { here: "home" }).markdown, opening);
+  },
+);
+
 t.test("a question with an article or a polite form is no follow-up if it is answered by itself", async (t) => {
   const library = openLibrary([
     pageSource(

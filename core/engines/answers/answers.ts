@@ -79,8 +79,10 @@ export function smallTalk({ intent, language }: Question): Reply | undefined {
 export function replyTo(library: Library, question: Question, place: Place & { formless?: boolean } = {}): Reply {
   const { phrases } = wordsOf(question.language).answers;
   const page = library.sections.find(({ source }) => source.id === place.here)?.source;
-  const asksForPage = question.intent === "page" || (question.subjects.length === 0 && question.asks.length === 0);
-  const quote = asksForPage && page ? openingOf(library, page) : quoteFor(library, question, place);
+  const asksForPage = question.intent === "page" || isBare(question);
+  const found = asksForPage && page ? openingOf(library, page) : quoteFor(library, question, place);
+  const isLeft = found.outcome === "none" && question.alone && isBare(question.alone);
+  const quote = isLeft && page ? openingOf(library, page) : found;
   if (quote.outcome === "none" || (quote.outcome === "closest" && question.wish)) {
     const isOffered = question.wish && !place.formless;
     return { kind: "none", markdown: isOffered ? phrases.contact : phrases.unanswered, units: [] };
@@ -88,6 +90,11 @@ export function replyTo(library: Library, question: Question, place: Place & { f
   const before = quote.outcome === "closest" ? [`${phrases.unanswered} ${phrases.closest}`] : [];
   const markdown = [...before, quote.markdown, sourcesLine(quote.units, question.language)].join("\n\n");
   return { kind: quote.outcome, markdown, units: quote.units };
+}
+
+/** It names nothing: "Where are you?" without its shape. */
+function isBare({ subjects, asks }: Question): boolean {
+  return subjects.length + asks.length === 0;
 }
 
 /** Splits an answer into pieces of a few words for a stream. */

@@ -265,5 +265,6 @@ function heldAt(readings: readonly Reading[], at: number, { words, shape }: Part
 function isOfShape({ unit, strengths, shapes }: Reading, shape: Shape, words: readonly Likeness[]): boolean {
   const isShaped = shapes.get(shape) ?? holdsShape(unit.text, shape, unit.section.language);
   shapes.set(shape, isShaped);
-  return isShaped || words.some((likeness) => strengthOf(strengths, likeness) > NAMED);
+  // "Find" of "where can I find you" is said of many things.
+  return isShaped || (shape !== "place" && words.some((likeness) => strengthOf(strengths, likeness) > NAMED));
 }

@@ -46,7 +46,10 @@ export interface Question {
   wish?: Wish;
   /** What the assistant has said, if the visitor wants more than that ("tell me more") or something else ("no"). */
   said?: string;
-  /** The question without what it borrows from an earlier one, if a word such as "la" or "there" may refer to that, or to nothing. */
+  /**
+   * The question without what it borrows from an earlier one, if a word such as "la" or "there" may refer to that, or to nothing; and a
+   * question for the place of the business without its shape, since not every page has an address.
+   */
   alone?: Question;
 }
 
@@ -55,7 +58,7 @@ const MAX_TURN_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
 /** An address, whose "com" is Portuguese, or a part of one. */
 const ADDRESS = /[@/]|^www\./i;
-const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail"] as const;
+const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail", "place"] as const;
 const INTENTS = [
   { intent: "greeting", list: "greetings", fits: isPhrase },
   { intent: "gratitude", list: "gratitude", fits: isPhrase },
@@ -77,28 +80,38 @@ const WISHES = ["demo", "quote", "contact", "purchase"] as const;
  * the visitor's question before.
  */
 export function readQuestion(text: string, language: string, history: readonly Turn[] = []): Question {
-  const asked = text.slice(0, MAX_TURN_LENGTH);
   const earlier = history.filter(({ role }) => role === "user");
-  // "No" and "Samstag?" are in the language of the conversation.
-  const own = [...earlier.map((turn) => turn.text), asked].reduce(
-    (known, said) => languageOf(withoutAddresses(said), known),
-    language,
-  );
-  const plain = plainWords(asked);
-  const said = isPhrase(plain, wordsOf(own).answers.more) ? saidIn(history) : undefined;
-  const all = said === undefined ? subjectsOf(asked, own) : [];
-  const wish = wishOf(plain, own) ?? (givesDetails(asked, plain, own) ? "contact" : undefined);
-  const asks = [...asksOf(plain, all, own), ...(wish === "contact" ? CONTACT : [])];
-  const subjects = all.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
-  const question = { text, language: own, plain, subjects, asks };
-  const found = intentOf(plain, own);
-  const known = { ...(found ? { intent: found } : {}), ...(wish ? { wish } : {}), ...(said ? { said } : {}) };
-  const alone = { ...question, isOpen: isOpen(question), ...known };
-  const lean = leaning(question);
-  const before = lean && questionBefore(plain, earlier, own);
+  const alone = readAlone(text, spokenIn([...earlier.map((turn) => turn.text), text], language), history);
+  const others = alone.asks.filter(({ shape }) => shape !== "place");
+  if (others.length < alone.asks.length) return { ...alone, alone: askingFor(others, alone) };
+  const lean = leaning(alone);
+  const before = lean && questionBefore(alone.plain, earlier, alone.language);
   if (!before) return alone;
-  const whole = borrowed(question, before);
-  return { ...whole, isOpen: isOpen(whole), ...known, ...(lean === "perhaps" ? { alone } : {}) };
+  const whole = borrowed(alone, before);
+  return { ...whole, isOpen: isOpen(whole), ...(lean === "perhaps" ? { alone } : {}) };
+}
+
+/** The language of the last text. "No" and "Samstag?" are in the language of the conversation. */
+function spokenIn(texts: readonly string[], language: string): string {
+  return texts.reduce((known, text) => languageOf(withoutAddresses(text.slice(0, MAX_TURN_LENGTH)), known), language);
+}
+
+function readAlone(text: string, language: string, history: readonly Turn[]): Question {
+  const asked = text.slice(0, MAX_TURN_LENGTH);
+  const plain = plainWords(asked);
+  const said = isPhrase(plain, wordsOf(language).answers.more) ? saidIn(history) : undefined;
+  const all = said === undefined ? subjectsOf(asked, language) : [];
+  const wish = wishOf(plain, language) ?? (givesDetails(asked, plain, language) ? "contact" : undefined);
+  const asks = [...asksOf(plain, all, language), ...(wish === "contact" ? CONTACT : [])];
+  const question = { text, language, plain, subjects: besides(asks, all), asks };
+  const intent = intentOf(plain, language);
+  const known = { ...(intent ? { intent } : {}), ...(wish ? { wish } : {}), ...(said ? { said } : {}) };
+  return { ...question, isOpen: isOpen(question), ...known };
+}
+
+function askingFor(asks: readonly Ask[], question: Question): Question {
+  const all = subjectsOf(question.text.slice(0, MAX_TURN_LENGTH), question.language);
+  return { ...question, asks, subjects: besides(asks, all) };
 }
 
 function saidIn(history: readonly Turn[]): string {
@@ -153,6 +166,11 @@ function asksOf(plain: string, subjects: readonly Subject[], language: string): 
   // "How much is it" and "how many days" also contain "how much" and "how many".
   const isCounted = found.some(({ shape }) => shape === "amount" || isMeasure(shape));
   return found.filter(({ shape }) => shape !== "count" || !isCounted);
+}
+
+/** The subjects that are no words for what is asked for. */
+function besides(asks: readonly Ask[], subjects: readonly Subject[]): Subject[] {
+  return subjects.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
 }
 
 function intentOf(plain: string, language: string): Question["intent"] {

@@ -9,12 +9,12 @@ import { alternatives } from "./phrases.ts";
 import { termsIn } from "./words.ts";
 
 /** The form of a requested answer. */
-export type Shape = Measure | "amount" | "clock" | "time" | "count" | "phone" | "mail";
+export type Shape = Measure | "amount" | "clock" | "time" | "count" | "phone" | "mail" | "place";
 
 const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}`;
 
 const forms = lazy(
-  (): Record<Exclude<Shape, "count" | Measure>, RegExp> => ({
+  (): Record<Exclude<Shape, "count" | "place" | Measure>, RegExp> => ({
     amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives("coins")})\\b`, "u"),
     clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`),
     time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`),
@@ -32,9 +32,14 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
   if (shape === "time" && (isMeasured(text, "duration", language) || isAbout(days(), text, language))) return true;
   if (shape === "duration" && /\b(?:1[89]|20)\d{2}\b/.test(text)) return true;
   if (shape === "amount" && isAbout(["free"], text, language)) return true;
+  if (shape === "place") return POSTCODE.test(text);
   if (isMeasure(shape)) return isMeasured(text, shape, language);
   return forms()[shape].test(fold(text));
 }
+
+/** A postal code and a name: "LA9 4DH", "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam", "Austin, TX 78701"; no year. */
+const POSTCODE =
+  /\b[A-Z]{1,2}\d[A-Z\d]? \d[A-Z]{2}\b|\b(?!(?:19|20)\d{2} )\d{4,5}(?:-\d{3})?(?: [A-Z]{2})? \p{Lu}\p{Ll}|\b[A-Z]{2} \d{5}\b/u;
 
 /** The matters of the days of the week and of the months. */
 const days = lazy(() => [...calendarNames("en", "weekday"), ...calendarNames("en", "month")]);
