@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import t, { type Test } from "tap";
+import { layOut, type MailLayout } from "../core/engines/mail/mail.ts";
 import { bundleAssets, openPage, picture, startBrowser, violations, withoutBrowser } from "../fixtures/browser.ts";
 import { openStage, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -53,6 +54,25 @@ async function run(t: Test): Promise<void> {
       }
     }
     t.same(await violations(page), []);
+  });
+
+  await t.test("on a phone no address in a mail is broken by the name beside it", async (t) => {
+    const page = await browser.newPage({ viewport: { width: 320, height: 640 } });
+    t.teardown(() => page.close());
+    const address = "ada.lovelace@example.com";
+    const facts: MailLayout["facts"] = [
+      ["When", "Monday"],
+      ["Who", address],
+    ];
+    await page.setContent(layOut({ language: "en", subject: "New", sender: "Acme", title: "New", facts }).html);
+    const lines = await page.getByText(address).evaluate((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return range.getClientRects().length;
+    });
+    t.equal(lines, 1);
+    t.ok(await fits(page));
+    await picture(page, "mail-phone");
   });
 
   await t.test("the page and the list show the host's name and logo", async (t) => {

@@ -79,7 +79,8 @@ const styles = {
   footer: "margin:16px 0 0;font-size:13px;color:#596070",
 };
 
-const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}
+/** Dark mode, and on phones the values below their names: beside them, addresses would be broken. */
+const variants = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 @media (prefers-color-scheme:dark){
 .page{background:#101318!important;color:#eceef2!important}
 .card{background:#1a1e26!important;border-color:#333a47!important}
@@ -87,6 +88,10 @@ const dark = `:root{color-scheme:light dark;supported-color-schemes:light dark}
 .link{color:#9dbcff!important}
 .main{background:#9dbcff!important;border-color:#9dbcff!important;color:#0d1220!important}
 .other{background:#1a1e26!important;border-color:#9dbcff!important;color:#9dbcff!important}
+}
+@media (max-width:480px){
+th,td{display:block!important;padding:0!important}
+td{padding-bottom:12px!important}
 }`;
 
 function htmlOf(letter: MailLayout): string {
@@ -109,7 +114,7 @@ function htmlOf(letter: MailLayout): string {
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
 <title>${escaped(subjectOf(letter))}</title>
-<style>${dark}</style>
+<style>${variants}</style>
 </head>
 <body class="page" style="${styles.page}">
 <div class="card" style="${styles.card};text-align:${sideOf(direction)}">
