@@ -3,8 +3,10 @@ import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { calendarFile } from "../core/engines/calendars/calendar-file.ts";
+import type { PaymentProvider } from "../core/platform/runtime.ts";
 import { presentableName } from "../core/scheduling/booking-letters.ts";
 import { sendMails } from "../core/scheduling/booking-mails.ts";
+import { settlePayment } from "../core/scheduling/booking-payments.ts";
 import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
@@ -283,6 +285,31 @@ t.test(
     t.equal(messages, 9, "a repeated job and one that is out of date send nothing");
   },
 );
+
+t.test("mails about a paid booking say what was paid, and the visitor's last one leads to another time", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  const payments: PaymentProvider = {
+    accountStatus: async () => "OK",
+    openCheckout: async () => ({ url: "https://pay.example/1" }),
+  };
+  Object.assign(stage.service.runtime, { payments });
+  await stage.event({ slug: "paid", payment: { enabled: true, amountMinor: 5000, currency: "EUR" } });
+  const more = { guests: ["guest@example.com"] };
+  const { bookingUid } = (await stage.book("paid", "2026-10-08T09:00:00Z", 30, more).expect(201)).body;
+  await settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  const textTo = async (address: string, words: RegExp): Promise<string> => {
+    const all = await Promise.all(inbox.mails.map(partsOf));
+    return all.find(({ to, subject }) => to === address && words.test(subject))?.text ?? "";
+  };
+  await eventually(() => inbox.mails.length === 3);
+  t.match(await textTo("ada@example.com", /^Confirmed/), "Paid: €50.00");
+  t.match(await textTo("user_acme@example.com", /^New booking/), "Paid: €50.00");
+  t.notMatch(await textTo("guest@example.com", /^Confirmed/), "€");
+  await stage.owner.post(`${base}/bookings/${bookingUid}/cancel`).expect(200);
+  const last = await eventually(() => textTo("ada@example.com", /^Cancelled/));
+  t.match(last, `Book another time:\nhttps://app.test/apps/public/scheduling/acme/paid?booking=${bookingUid}`);
+  t.notMatch(last, "Paid:");
+});
 
 t.test("a request is mailed to its visitor alone; guests are invited once it is confirmed", async (t) => {
   const { stage, inbox } = await openMailing(t);

@@ -36,13 +36,15 @@ interface BookingWords {
 /** The contents of a mail about a booking for its recipient. */
 export function bookingLetter(told: BookingWords): MailLayout {
   const { kept, kind, reader } = told;
-  const { booking: words } = wordsOf(reader.language).mails;
+  const { bookingPage, mails } = wordsOf(reader.language);
+  const { booking: words } = mails;
   const side = reader.as === "owner" ? "owner" : "visitor";
   const wording = kind === "rescheduled" && kept.status === "PENDING" ? "moveRequested" : kind;
   const { state, text } = wording === "unrefunded" ? words.unrefunded : words.kinds[wording][side];
   const time = formatTime(kept.start, { language: reader.language, timeZone: zoneOf(kept, reader), length: "short" });
   const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
-  const links = isOver && side === "visitor" ? [] : reader.links;
+  // Behind the same link is then the way to another time.
+  const actions = isOver ? { ...words.actions, manage: bookingPage.bookAnother } : words.actions;
   return {
     language: reader.language,
     subject: fillPlaceholders(words.subject[side], { state, title: kept.title, name: kept.attendee.name, time }),
@@ -50,7 +52,7 @@ export function bookingLetter(told: BookingWords): MailLayout {
     title: text,
     paragraphs: paymentOf(told, words),
     facts: bookingFacts(told),
-    actions: links.map(([action, address]) => [words.actions[action], address]),
+    actions: reader.links.map(([action, address]) => [actions[action], address]),
     ...(reader.as === "guest" && { footer: words.whyGuest }),
   };
 }
@@ -60,7 +62,7 @@ export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "
   const { language } = reader;
   const { mails, bookingPage } = wordsOf(language);
   const { facts: names } = mails.booking;
-  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl } = kept;
+  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl, payment } = kept;
   const time = (instant: string) => longTime(instant, language, zoneOf(kept, reader));
   const facts: Fact[] = [
     [names.what, title],
@@ -72,6 +74,7 @@ export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "
   const reason = reasonOf(kept, kind, reader);
   if (reason) facts.push([names.reason, reason]);
   if (reader.as === "guest") return facts;
+  if (payment?.status === "PAID") facts.push([mails.purchase.paid, formatMoney(payment, language)]);
   const who = reader.as === "owner" ? kept.attendee.name : presentableName(kept.attendee.name);
   return [...facts, ...peopleFacts(kept, { who, labels: event.labels, language })];
 }
