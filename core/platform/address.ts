@@ -52,9 +52,9 @@ export function addressDigest(address: string): string {
   return digestOf(sameAddress(address)).slice(0, 22);
 }
 
-/** The same for a mailbox: all its subaddresses (`name+detail@…`, RFC 5233) share one digest. */
+/** The same for a mailbox: its subaddresses (`name+detail@…`, RFC 5233) share one digest, also with dots, which big providers ignore. */
 export function mailboxDigest(address: string): string {
-  return addressDigest(address.replace(/^([^+@]+)\+[^@]*@/, "$1@"));
+  return addressDigest(address.replace(/^([^+@]+)\+[^@]*@/, "$1@").replace(/\.(?=.*@)/g, ""));
 }
 
 /** A domain name in lower case and ASCII. */
