@@ -230,7 +230,11 @@ t.test("a paid booking leads to a checkout, and the payment accepts it", async (
     "line_items[0][price_data][currency]": "eur",
     client_reference_id: answer.bookingUid,
   });
-  t.match(session.form.success_url, /^http:\/\/service\.test\/apps\/public\/scheduling\/acme\/talk/);
+  t.match(
+    session.form.success_url,
+    /^http:\/\/service\.test\/apps\/public\/scheduling\/acme\/talk\?booking=\w+&paid=1$/,
+  );
+  t.equal(session.form.cancel_url, session.form.success_url?.replace("&paid=1", ""));
   const notice = stripe.notice(stripe.pay(session.id), "checkout.session.completed");
   await tell(service, notice);
   await tell(service, notice);

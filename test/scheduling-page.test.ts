@@ -283,6 +283,11 @@ async function run(t: Test): Promise<void> {
     t.same(await violations(page), []);
     await picture(page, "scheduling-unpaid");
     const [{ bookingUid }] = await bookings(stage);
+    const paid = await openPage(t, browser, `${page.url()}&paid=1`);
+    await paid.getByRole("heading", { name: "Waiting for your payment" }).waitFor();
+    t.equal(await paid.getByRole("link", { name: "Pay €25.00" }).count(), 0, "a payer isn't asked to pay again");
+    await paid.reload();
+    await paid.getByRole("link", { name: "Pay €25.00" }).waitFor();
     await settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
     t.pass("without a click");

@@ -200,7 +200,8 @@ async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ ur
     amountMinor,
     currency,
     metadata: { kind: "booking", handle, bookingUid: booking.bookingUid },
-    successUrl: returnUrl,
+    // The provider's notice may come after the payer, whom the page then doesn't ask to pay again.
+    successUrl: `${returnUrl}&paid=1`,
     cancelUrl: returnUrl,
     expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
     idempotencyKey: `booking-${booking.bookingUid}`,

@@ -16,6 +16,9 @@ import { addressOf, visit, words } from "./visit.ts";
 /** Ms between two polls of a booking that awaits its payment. */
 const paymentPause = 3000;
 
+/** True on the way back from a checkout that was paid, until the page is loaded again. */
+const isBackFromPayment = new URLSearchParams(location.search).has("paid");
+
 /** The icon of each kind of state. */
 const seals = { good: "tick", waiting: "wait", ended: "close" } as const;
 
@@ -84,7 +87,8 @@ function joinLink({ meetingUrl, status }: Booking): HTMLElement | undefined {
 }
 
 /** A new window if the page is embedded: checkouts refuse to be framed. */
-function payLink({ payment, status }: Booking): HTMLElement | undefined {
+function payLink({ payment, status, bookingUid }: Booking): HTMLElement | undefined {
+  if (isBackFromPayment && bookingUid === visit.booking?.bookingUid) return undefined;
   const href = parseWebAddress(payment?.checkoutUrl ?? "");
   if (status !== "PENDING_PAYMENT" || !payment || !href) return undefined;
   const text = fillPlaceholders(words.payNow, { price: formatMoney(payment, locale) });
