@@ -46,12 +46,13 @@ function thanksView(detail: string, { language, page }: Origin): View {
 
 /** The form for the mailed code. Its address carries the origin, since the answer has no other way to know it. */
 function codeView(request: Request, { language, page }: Origin, lead: { leadId: string; isWrong: boolean }): View {
-  const { thanks, ways, signIn } = wordsOf(language);
+  const { thanks, ways, failures } = wordsOf(language);
+  const { title: wrong, advice } = failures.wrongCode;
   const query = new URLSearchParams({ language, ...(page === undefined ? {} : { page }) });
   const leads = `/v2/public/handles/${request.parameters.handle}/leads`;
   const body = html`<p>${thanks.codeDetail}</p>
 <form method="post" action="${leads}/${encodeURIComponent(lead.leadId)}/verify?${query.toString()}">
-${codeInput(thanks.code, lead.isWrong ? signIn.wrong : undefined)}
+${codeInput(thanks.code, lead.isWrong ? `${wrong}. ${advice}` : undefined)}
 <button>${thanks.confirm}</button>
 </form>
 ${page && otherLink(ways.page, page)}`;

@@ -153,7 +153,7 @@ t.test(
     const wrong = await post(action, { code: "000000" }).expect(400).expect("content-type", /html/);
     t.match(
       wrong.text,
-      /<html lang="de".*role="alert".*Dieser Code stimmt nicht.*name="code".*href="\/p\/acme\/contact"/s,
+      /<html lang="de".*role="alert".*Dieser Code stimmt nicht\. Er enthält einen Tippfehler oder ist älter.*name="code".*href="\/p\/acme\/contact"/s,
     );
     t.equal(/action="([^"]+)"/.exec(wrong.text.replaceAll("&amp;", "&"))?.[1], action);
     for (const start of ["//", "/%09/", "/%0d%5c"]) {
