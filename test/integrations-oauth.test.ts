@@ -178,7 +178,11 @@ for (const kind of Object.keys(kinds) as Kind[]) {
     });
     t.match(audited[1], ["who", "user_acme", "route", connect, "id", kind]);
     await decide(asking.pathname, mine, { consentId, proof, decision: "connect" }).expect(400);
-    t.match((await get(address, mine).expect(400)).text, /not started in this browser/, "a state works once");
+    t.match(
+      (await get(address, mine).expect(400)).text,
+      /already answered, was not started in this browser/,
+      "a state works once",
+    );
   });
 
   t.test(`${kind}: states of others, of other providers and old ones are refused, wrong codes too`, async (t) => {
