@@ -426,6 +426,34 @@ t.test("who wants more, or something else, gets text that was not shown", async 
   t.notMatch(replyTo(library, readQuestion("more", "en", price)).markdown, /9 EUR/, "a row that was shown neither");
 });
 
+t.test("who says hello, asks for help or is content gets a friendly word in any language, and no search", async (t) => {
+  const said: [string, string, "greeting" | "thanks"][] = [
+    ["Can you help me?", "en", "greeting"],
+    ["Is anyone there?", "en", "greeting"],
+    ["How are you?", "en", "greeting"],
+    ["Ok great!", "en", "thanks"],
+    ["Never mind", "en", "thanks"],
+    ["Ich habe eine Frage", "de", "greeting"],
+    ["Wie geht's?", "de", "greeting"],
+    ["Alles klar", "de", "thanks"],
+    ["J'ai une question", "fr", "greeting"],
+    ["Ça va ?", "fr", "greeting"],
+    ["C'est pas grave", "fr", "thanks"],
+    ["¿Me puede ayudar?", "es", "greeting"],
+    ["Entendido", "es", "thanks"],
+    ["Ho una domanda", "it", "greeting"],
+    ["Ho capito", "it", "thanks"],
+    ["Kunt u mij helpen?", "nl", "greeting"],
+    ["Laat maar", "nl", "thanks"],
+    ["Tudo bem?", "pt", "greeting"],
+    ["Está bem", "pt", "thanks"],
+  ];
+  for (const [text, language, phrase] of said)
+    t.equal(smallTalk(readQuestion(text, language))?.markdown, phrasesOf(language)[phrase], text);
+  for (const text of ["Can you help me move a piano?", "Is good weather needed?", "Do you have questions about me?"])
+    t.equal(smallTalk(readQuestion(text, "en")), undefined, text);
+});
+
 t.test(
   "where a business is, is told by the address on any page, or else by the opening of the visitor's",
   async (t) => {
