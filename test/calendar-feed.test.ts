@@ -69,6 +69,19 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
   await service.visitor.get(route).expect(401);
 });
 
+t.test("an owner's calendar speaks the handle's language, and no name turns round an address in it", async (t) => {
+  const { owner, service, event, book } = await openStage(t);
+  await owner.put("/v2/handles/acme/settings").send({ language: "de" }).expect(200);
+  await event({ slug: "intro", title: "Beratung" });
+  const attendee = { name: "Ada \u202e", email: "ada@example.com" };
+  await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
+  await book("intro", "2026-10-05T10:00:00Z", 30, { attendee }).expect(201);
+  const { feed } = (await owner.post(route).expect(201)).body;
+  const { text } = await service.visitor.get(new URL(feed.url).pathname).expect(200);
+  t.match(text, "SUMMARY:Beratung mit Ada Lovelace\r\n");
+  t.match(text, /DESCRIPTION:Wer: Ada\s+<ada@example\.com>/);
+});
+
 t.test("no character of a visitor makes a calendar unreadable to programs that exchange it as XML", async (t) => {
   const { owner, service, event, book } = await openStage(t);
   await event({ slug: "intro", bookingFields: [{ id: "note", label: "Note", type: "textarea" }] });

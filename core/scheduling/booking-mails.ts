@@ -7,8 +7,10 @@ import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
+import { visibleCharacters } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
@@ -16,6 +18,7 @@ import {
   bookingLetter,
   type EventWords,
   peopleFacts,
+  presentableName,
   type Recipient,
   withPresentableNames,
 } from "./booking-letters.ts";
@@ -60,12 +63,22 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   }
 }
 
-/** The facts of a booking as lines of text for its owner's calendar. */
-export async function aboutBooking(runtime: Runtime, handle: string, kept: BookingRecord): Promise<string> {
+/** The title and the facts of a booking for its owner's calendar. Guests see the title of a meeting too. */
+export async function aboutBooking(
+  runtime: Runtime,
+  handle: string,
+  kept: BookingRecord,
+): Promise<Record<"title" | "description", string>> {
   const { labels } = await eventWordsOf(runtime, handle, kept.eventTypeId);
-  const { language } = await settingsOf(runtime.redis, handle);
-  const facts = peopleFacts(kept, { who: kept.attendee.name, labels, language: spokenLanguage(language) });
-  return facts.map(([name, value]) => `${name}: ${value}`).join("\n");
+  const language = spokenLanguage((await settingsOf(runtime.redis, handle)).language);
+  const { title, attendee } = kept;
+  const who = attendee.name;
+  const facts = peopleFacts(kept, { who, labels, language });
+  const names = { title, name: presentableName(who) ?? attendee.email };
+  return {
+    title: fillPlaceholders(wordsOf(language).mails.booking.calendarTitle, names),
+    description: visibleCharacters(facts.map(([name, value]) => `${name}: ${value}`).join("\n")),
+  };
 }
 
 /** The booking as a calendar file for its visitor, with the handle's calendar address as organiser. */

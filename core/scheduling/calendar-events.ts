@@ -15,7 +15,6 @@ import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
 import { refundJobs } from "./booking-jobs.ts";
-import { presentableName } from "./booking-letters.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
 import { credentialRecords, failureDetails } from "./credentials.ts";
@@ -189,13 +188,11 @@ export async function eventOf(
   handle: string,
   { kept, meeting }: { kept: BookingRecord; meeting: CalendarEvent["meeting"] },
 ): Promise<CalendarEvent> {
-  const { bookingUid, sequence, title, start, end, attendee, location, meetingUrl, updatedAt } = kept;
+  const { bookingUid, sequence, start, end, location, meetingUrl, updatedAt } = kept;
   const timeZone = storedZone(kept.timeZone);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
-    // Guests see the title of a meeting too.
-    title: `${title} with ${presentableName(attendee.name) ?? attendee.email}`,
-    description: await aboutBooking(runtime, handle, kept),
+    ...(await aboutBooking(runtime, handle, kept)),
     location: meetingUrl ?? (location?.label || null),
   };
 }
