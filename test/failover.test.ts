@@ -70,6 +70,18 @@ for (const [kind, write] of Object.entries(writes))
     t.equal(await redis.get("a"), kind.includes("script") ? "1" : "2");
   });
 
+t.test("a late reply counts although the process is held up once more when it arrives", async (t) => {
+  const { pair, redis } = await openPair(t);
+  await tell(pair.master, (server) => server.client("PAUSE", 2200, "ALL"));
+  const reading = redis.get("a");
+  await new Promise(setImmediate);
+  for (const ms of [2100, 300, 300]) {
+    holdUp(ms);
+    await new Promise(setImmediate);
+  }
+  t.equal(await reading, "1");
+});
+
 t.test("a process that is held up while it connects waits for its connection", async (t) => {
   const { pair } = await openPair(t);
   const redis = connect(readEnv(pair.env));

@@ -30,8 +30,8 @@ const base = {
   retryStrategy: (times: number) => Math.min(50 * 2 ** times, 1000),
 };
 
-/** Ms of its time that a command has left when its timer fires: see `limit`. */
-const readMs = 250;
+/** Steps in which the time of a command is counted: see `limit`. */
+const steps = 10;
 /** Ms that commands may take which a process sends while it connects for the first time. */
 const firstMs = 10_000;
 
@@ -40,7 +40,7 @@ const firstMs = 10_000;
  * BullMQ and 1 s for the relay.
  */
 const timeoutsMs = {
-  commands: { maxRetriesPerRequest: 1, commandTimeout: 2000 - readMs, socketTimeout: 3000 },
+  commands: { maxRetriesPerRequest: 1, commandTimeout: 2000, socketTimeout: 3000 },
   blocking: { maxRetriesPerRequest: null, socketTimeout: 15_000 },
 };
 
@@ -87,18 +87,21 @@ const wereReady = new WeakSet<Redis | Cluster>();
 type Limited = Command & { isLimited?: true };
 
 /**
- * Limits the time of a command, but reads what the server has sent before it counts as timed out. In a process that was held up for 2 s the
- * timers fire first, and every command would fail although its reply is there.
+ * Limits the time of a command, counted in steps: a process that was held up loses one step, and reads what the server has sent in the
+ * others. With a single timer every command would fail although its reply is there, since timers fire first.
  */
 function limit(redis: Redis | Cluster, command: Limited, ms: number | undefined): void {
   if (ms === undefined || command.isLimited) return;
   command.isLimited = true;
   const { reject } = command;
+  const stepMs = (wereReady.has(redis) ? ms : firstMs) / steps;
+  let left = steps;
   command.reject = (error) => {
-    if (error.message === "Command timed out") setTimeout(reject, readMs, error);
+    left -= 1;
+    if (error.message === "Command timed out" && left > 0) setTimeout(command.reject, stepMs, error);
     else reject(error);
   };
-  command.setTimeout(wereReady.has(redis) ? ms : firstMs);
+  command.setTimeout(stepMs);
 }
 
 /** A connection whose commands fail in time; the first ones wait until it stands. */
