@@ -68,6 +68,7 @@ const alikeEverywhere = [
   ],
   ...[
     "integrations-zoom",
+    "rolling",
     "hostile-pauses",
     "hostile-servers",
     "admin",
