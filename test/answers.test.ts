@@ -491,7 +491,7 @@ t.test(
           t.equal(kind, "answer", `${text} ${address}`);
           t.match(markdown, address);
         }
-    for (const none of ["Founded in 2014 by Ana.", "4000 litres of oil"])
+    for (const none of ["Founded in 2014 by Ana.", "4000 litres of oil", "Platz für 5000 Gäste"])
       t.match(replyTo(about(none), readQuestion("Where are you?", "en"), { here: "home" }).markdown, opening);
   },
 );

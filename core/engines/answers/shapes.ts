@@ -37,9 +37,12 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
   return forms()[shape].test(fold(text));
 }
 
-/** A postal code and a name: "LA9 4DH", "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam", "Austin, TX 78701"; no year. */
+/**
+ * A postal code: "LA9 4DH", "TX 78701"; at the start or behind a mark: "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam". No year, and
+ * no "5000 Gäste".
+ */
 const POSTCODE =
-  /\b[A-Z]{1,2}\d[A-Z\d]? \d[A-Z]{2}\b|\b(?!(?:19|20)\d{2} )\d{4,5}(?:-\d{3})?(?: [A-Z]{2})? \p{Lu}\p{Ll}|\b[A-Z]{2} \d{5}\b/u;
+  /\b[A-Z]{1,2}\d[A-Z\d]? \d[A-Z]{2}\b|\b[A-Z]{2} \d{5}\b|(?<=^|[\n,;:·|(–-] ?)(?!(?:19|20)\d{2} )\d{4,5}(?:-\d{3})?(?: [A-Z]{2})? \p{Lu}\p{Ll}/u;
 
 /** The matters of the days of the week and of the months. */
 const days = lazy(() => [...calendarNames("en", "weekday"), ...calendarNames("en", "month")]);
