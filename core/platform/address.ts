@@ -52,7 +52,7 @@ export function addressDigest(address: string): string {
   return digestOf(sameAddress(address)).slice(0, 22);
 }
 
-/** The same for a mailbox: its subaddresses (`name+detail@…`, RFC 5233) share one digest, also with dots, which big providers ignore. */
+/** The same for a mailbox: subaddresses (`name+detail@…`, RFC 5233) share its digest, and so do other dots, which big providers ignore. */
 export function mailboxDigest(address: string): string {
   return addressDigest(address.replace(/^([^+@]+)\+[^@]*@/, "$1@").replace(/\.(?=.*@)/g, ""));
 }

@@ -10,7 +10,7 @@ import { Library, type Place } from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
-import { exactPiece, openingOf, passageMarkdown, quoteFor, sourcesLine } from "./quoting.ts";
+import { exactPiece, openingOf, passageMarkdown, type Quote, quoteFor, sourcesLine } from "./quoting.ts";
 import type { Section, Source, Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
@@ -78,11 +78,7 @@ export function smallTalk({ intent, language }: Question): Reply | undefined {
 /** Answers from public text alone. `place.here` is the id of the visitor's page; `formless` if no form can follow. */
 export function replyTo(library: Library, question: Question, place: Place & { formless?: boolean } = {}): Reply {
   const { phrases } = wordsOf(question.language).answers;
-  const page = library.sections.find(({ source }) => source.id === place.here)?.source;
-  const asksForPage = question.intent === "page" || isBare(question);
-  const found = asksForPage && page ? openingOf(library, page) : quoteFor(library, question, place);
-  const isLeft = found.outcome === "none" && question.alone && isBare(question.alone);
-  const quote = isLeft && page ? openingOf(library, page) : found;
+  const quote = bestQuote(library, question, place);
   if (quote.outcome === "none" || (quote.outcome === "closest" && question.wish)) {
     const isOffered = question.wish && !place.formless;
     return { kind: "none", markdown: isOffered ? phrases.contact : phrases.unanswered, units: [] };
@@ -92,7 +88,16 @@ export function replyTo(library: Library, question: Question, place: Place & { f
   return { kind: quote.outcome, markdown, units: quote.units };
 }
 
-/** It names nothing: "Where are you?" without its shape. */
+/** The opening of the visitor's page answers a question about the page, and one that names nothing if no other text does. */
+function bestQuote(library: Library, question: Question, place: Place): Quote {
+  const page = library.sections.find(({ source }) => source.id === place.here)?.source;
+  if (page && (question.intent === "page" || isBare(question))) return openingOf(library, page);
+  const found = quoteFor(library, question, place);
+  const isOpening = found.outcome === "none" && question.alone !== undefined && isBare(question.alone);
+  return page && isOpening ? openingOf(library, page) : found;
+}
+
+/** It names nothing, like "Where are you?" without its shape. */
 function isBare({ subjects, asks }: Question): boolean {
   return subjects.length + asks.length === 0;
 }

@@ -44,7 +44,7 @@ export interface Question {
   /** Small talk, the page itself, or private matters; absent for other questions. */
   intent?: "greeting" | "gratitude" | "identity" | "page" | "declined";
   wish?: Wish;
-  /** What the assistant has said, if the visitor wants more than that ("tell me more") or something else ("no"). */
+  /** The assistant's earlier answers, if the visitor asks for more ("tell me more") or for something else ("no"). */
   said?: string;
   /**
    * The question without what it borrows from an earlier one, if a word such as "la" or "there" may refer to that, or to nothing; and a

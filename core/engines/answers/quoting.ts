@@ -58,7 +58,7 @@ function fittingColumn(library: Library, question: Question, best: Unit): Unit[]
   return column && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH ? column : undefined;
 }
 
-/** What a quote has if it shows a unit: the name of a row, since a quote may show one of its columns only. */
+/** The text that tells whether an answer has shown a unit; the name of a row, since an answer may show one of its columns only. */
 function markOf({ block: { cells }, text }: Unit): string {
   return sentenceMarkdown(cells?.[0] || text);
 }
