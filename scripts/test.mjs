@@ -29,57 +29,29 @@ const jobs = shared ? 1 : 4;
  * Test files that take long, most of them over 50 s. Half of the jobs begin with them, so that none is left running at the end, and so that
  * not all browsers run at once.
  */
-const long = [
-  ...["admin", "processes", "widget-comfort", "hostile-servers", "assistant-processes", "integrations-caldav"],
-  ...["surface", "scheduling-page", "webhooks", "assistant-models", "visitor-browser", "answers-sets", "widget"],
-  ...["webhooks-crash", "scheduling-look", "integrations-writing", "widget-words", "widget-lead", "full-redis"],
-  ...["shutdown", "widget-chat"],
-].map(fileOf);
+const long = filesOf(`
+  admin processes widget-comfort hostile-servers assistant-processes integrations-caldav surface scheduling-page
+  webhooks assistant-models visitor-browser answers-sets widget webhooks-crash scheduling-look
+  integrations-writing widget-words widget-lead full-redis shutdown widget-chat
+`);
 /** Test files that run alone, after the others: competition for the cores must not affect what they measure. */
-const alone = ["hostile-pauses", "rolling"].map(fileOf);
+const alone = filesOf("hostile-pauses rolling");
 /**
  * Test files that `--brief` skips, because the runtime doesn't affect them: the code of browsers, the format of the sources, pure
  * computation, rules that scripts of Redis decide, and the work of other programs.
  */
-const alikeEverywhere = [
-  ...["account-browser", "scheduling-look", "scheduling-page", "scheduling-words", "visitor-browser"],
-  ...["widget", "widget-chat", "widget-comfort", "widget-lead", "widget-words"],
-  ...["alerts", "api-docs", "client", "house", "openapi", "languages", "access-walk", "data", "lists"],
-  ...[
-    "answers-sets",
-    "assistant-models",
-    "assistant-processes",
-    "grounding",
-    "knowledge-chunking",
-    "knowledge-ranking",
-  ],
-  ...["lead-forms", "lead-section", "lead-notices", "groups", "collisions", "lock", "throttle", "addresses"],
-  ...["campaigns", "campaigns-far", "campaigns-restart", "email-errors", "email-fairness", "email-grammar"],
-  ...["email-crash", "email-feedback", "email-verdict", "pages-content", "webhooks-crash", "webhooks-nouns"],
-  ...["scheduling-invitations", "scheduling-limits", "scheduling-offers", "scheduling-owner", "scheduling-payment"],
-  ...["scheduling-owner-links", "scheduling-races", "scheduling-recurrence", "scheduling-slots"],
-  ...[
-    "integrations-caldav",
-    "integrations-google",
-    "integrations-late",
-    "integrations-links",
-    "integrations-microsoft",
-    "integrations-writing",
-  ],
-  ...[
-    "integrations-zoom",
-    "rolling",
-    "hostile-pauses",
-    "hostile-servers",
-    "admin",
-    "admin-data",
-    "drill",
-    "failover",
-    "full-redis",
-    "handle-import",
-    "sentinel",
-  ],
-].map(fileOf);
+const alikeEverywhere = filesOf(`
+  access-walk account-browser addresses admin admin-data alerts answers-sets api-docs assistant-models
+  assistant-processes campaigns campaigns-far campaigns-restart client collisions data drill email-crash
+  email-errors email-fairness email-feedback email-grammar email-verdict failover full-redis grounding groups
+  handle-import hostile-pauses hostile-servers house integrations-caldav integrations-google integrations-late
+  integrations-links integrations-microsoft integrations-writing integrations-zoom knowledge-chunking
+  knowledge-ranking languages lead-forms lead-notices lead-section lists lock openapi pages-content rolling
+  scheduling-invitations scheduling-limits scheduling-look scheduling-offers scheduling-owner
+  scheduling-owner-links scheduling-page scheduling-payment scheduling-races scheduling-recurrence
+  scheduling-slots scheduling-words sentinel throttle visitor-browser webhooks-crash webhooks-nouns widget
+  widget-chat widget-comfort widget-lead widget-words
+`);
 /**
  * Most seconds per file, so that one that hangs ends: ten times what the slowest takes on two idle cores. Tests have no shorter limits of
  * their own, unless they promise something to happen within some time: how fast they run is the machine's.
@@ -167,6 +139,10 @@ async function runOne(file, command, env) {
   said.push(`${count.failed === 0 ? "ok" : "not ok"} - ${file} # ${seconds} s`);
   process.stdout.write(`${said.filter(filter()).join("\n")}\n`);
   return count;
+}
+
+function filesOf(names) {
+  return names.trim().split(/\s+/).map(fileOf);
 }
 
 function fileOf(name) {

@@ -3,7 +3,7 @@ import type { Question } from "./question.ts";
 
 /**
  * Weights of the evidence for an answer, besides the share of the question that it contains. A logistic regression over all sets of
- * questions chose them, rounded; each set was judged by the weights that the others choose (docs/bench.md, "The constants of the ranking").
+ * questions chose them, rounded; each set was judged by the weights that the others choose (docs/bench.md, "How answers were tuned").
  */
 const WEIGHTS = {
   /** The weightiest word that is absent from the section. */
