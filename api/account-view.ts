@@ -15,7 +15,7 @@ import {
   otherLink,
   problemOf,
 } from "./card.ts";
-import { type Html, html, jsonScript, redirect, sentence } from "./html.ts";
+import { type Html, html, jsonScript, type Part, redirect, sentence } from "./html.ts";
 import type { Request, View } from "./route.ts";
 
 type Step<S extends SignInStep["step"]> = Extract<SignInStep, { step: S }>;
@@ -32,23 +32,36 @@ export function signInView(step: SignInStep, request: Request): View {
   return cardView({ language, leadsTo, status, headers, script: "once.js", ...content });
 }
 
+/** The answer to the form of a browser: where a page follows, a redirect to it, since a reload of the answer would send the form again. */
+export function signInAnswer(step: SignInStep, request: Request): View {
+  if (step.step === "email" || "problem" in step) return signInView(step, request);
+  if (step.step === "done") return redirect({ location: step.location ?? "?", cookie: step.cookies });
+  const { returnTo, signInId, isAgain, cookies } = step;
+  const query = new URLSearchParams({ returnTo, signInId, ...(isAgain && { again: "1" }) });
+  return redirect({ location: `?${query}`, cookie: cookies });
+}
+
 function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Words): CardContent {
   const service = new URL(env.BASE_URL).host;
-  if (step.step === "email") return emailForm(step, words, service);
   if (step.step === "code") return codeForm(step, words.signIn);
   const { done, doneTitle, goOn } = words.signIn;
   // The application may be this service itself, which has its documentation to show.
   const isOwn = new URL(env.APP_URL).origin === new URL(env.BASE_URL).origin;
   const onward = isOwn ? cardLink(words.frontDoor.docs, "/docs") : cardLink(goOn, env.APP_URL);
+  if (step.step === "email") return emailForm(step, words, { service, onward: step.returnTo ? undefined : onward });
   return { title: doneTitle, body: html`<p>${sentence(done, { email: step.email, service })}</p>\n${onward}` };
 }
 
 /** The form for the address. A signed-in browser also gets a link to continue, and the form switches accounts. */
-function emailForm(step: Step<"email">, words: Words, service: string): CardContent {
+function emailForm(
+  step: Step<"email">,
+  words: Words,
+  { service, onward: usual }: { service: string; onward: Part },
+): CardContent {
   const { returnTo, problem, session, email: entered = "" } = step;
   const { title, done, goOn, intro, other, ended, email, send } = words.signIn;
   const wrong = problem && { email: words.mistakes.email, ended }[problem];
-  const onward = session?.location && cardLink(goOn, session.location);
+  const onward = session?.location ? cardLink(goOn, session.location) : usual;
   const body = html`${session && html`<p>${sentence(done, { email: session.email, service })}</p>\n${onward}\n<hr>\n`}<p>${session ? other : intro}</p>
 <form method="post">
 ${problemOf(wrong)}

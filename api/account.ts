@@ -2,7 +2,14 @@ import * as core from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import * as shape from "../schemas/account.ts";
 import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
-import { authorizationView, oauthFailureView, pairedView, pairingView, signInView } from "./account-view.ts";
+import {
+  authorizationView,
+  oauthFailureView,
+  pairedView,
+  pairingView,
+  signInAnswer,
+  signInView,
+} from "./account-view.ts";
 import { browserPage, failureView } from "./failure-view.ts";
 import { anyone, operator, page, type Request, type Row, route, user } from "./route.ts";
 
@@ -85,7 +92,12 @@ export function signInRows(path: string): Row[] {
   const headerInputs = ["origin", "host", "cookie", "userAgent", "visitorLanguage"] as const;
   return [
     page(`GET ${line}`, shape.signInPage, core.openSignIn, signInView, { errorView, headerInputs: ["cookie"] }),
-    page(`POST ${line}`, shape.signInForm, core.signIn, signInView, { errorView, headerInputs, accepts: "form" }),
+    page(`POST ${line}`, shape.signInForm, core.signIn, signInView, {
+      errorView,
+      headerInputs,
+      accepts: "form",
+      page: signInAnswer,
+    }),
   ];
 }
 

@@ -129,10 +129,11 @@ export const pairingForm = s.object({ attemptId, ...decided });
 const returnTo = s.optional(s.string({ maxLength: 8000 }));
 
 /** The built-in sign-in page and its two forms: an address, then the mailed code. */
-export const signInPage = s.object({ returnTo, cookie });
+const signInId = s.optional(s.string({ maxLength: 128 }));
+export const signInPage = s.object({ returnTo, signInId, again: s.optional(s.string()), cookie });
 export const signInForm = s.object({
   email: s.optional(s.string({ maxLength: 320 })),
-  signInId: s.optional(s.string({ maxLength: 128 })),
+  signInId,
   code: s.optional(s.string({ maxLength: 32 })),
   returnTo,
   origin: s.optional(s.string()),

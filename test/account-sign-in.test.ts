@@ -118,6 +118,36 @@ t.test("a signed-in person sees the account, can continue, and can switch accoun
   t.notMatch((await service.visitor.get("/login").expect(200)).text, /You are signed in/);
 });
 
+t.test("reloading a page of the sign-in in a browser sends nothing again", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const browse = (fields: Record<string, string>) => post(service, fields).set("Accept", "text/html");
+  const open = async (answer: { headers: Record<string, string> }, status = 200) => {
+    const { pathname, search } = new URL(answer.headers.location as string, `${base}/login`);
+    return (
+      await service.visitor
+        .get(pathname + search)
+        .set("Cookie", cookiesOf(answer))
+        .expect(status)
+    ).text;
+  };
+  const asked = await browse({ email: address, returnTo: "/docs?x=1" }).expect(303);
+  const page = await open(asked);
+  t.match(page, /If .*ada@example\.com.* has an account.*name="returnTo" value="\/docs\?x=1".*name="signInId"/s);
+  t.equal(await open(asked), page, "the same page again");
+  t.notMatch(page, 'role="status"');
+  const again = await browse({ email: address }).set("Cookie", cookiesOf(asked)).expect(303);
+  t.match(await open(again), /<p role="status">Only the code in the newest mail works\./);
+  await eventually(() => inbox.mails.length === 2);
+  const signInId = /sgn_\w+/.exec(again.headers.location as string)?.[0] as string;
+  const wrong = (await codeAt(inbox)) === "000000" ? "111111" : "000000";
+  t.match((await browse({ signInId, code: wrong }).expect(400)).text, "not right");
+  const done = await browse({ signInId, code: await codeAt(inbox) }).expect(303);
+  t.match(await open(done), /You are signed in.*ada@example\.com.*href="https:\/\/app\.test.*Continue/s);
+  t.match(await open({ headers: { location: again.headers.location as string } }, 400), "no longer valid");
+  await browse({ email: "nobody" }).expect(400);
+  t.equal(inbox.mails.length, 2);
+});
+
 t.test("a sign-in at a host of its own leads to a consent page that knows its session", async (t) => {
   const { service, inbox } = await startSignIn(t, { LOGIN_URL: "http://login.test/login" });
   const redirect = "http://127.0.0.1/callback";

@@ -58,15 +58,17 @@ export type SignInStep =
     }
   | { step: "done"; email: string; location: string | undefined; cookies: string[] };
 
-/** The first step of the built-in sign-in; `not_found` if LOGIN_BUILTIN is off. */
+/** The first step of the built-in sign-in, or the code of one that was started; `not_found` if LOGIN_BUILTIN is off. */
 export async function openSignIn(
   runtime: Runtime,
-  { returnTo = "", cookie }: Infer<typeof signInPage>,
+  { returnTo = "", cookie, signInId, again }: Infer<typeof signInPage>,
 ): Promise<SignInStep> {
-  const { env } = runtime;
+  const { env, redis } = runtime;
   mustBeOn(env);
+  const email = signInId && (await redis.hget(keys.signIn(signInId), "email"));
+  if (signInId && email) return { step: "code", returnTo, signInId, email, isAgain: again !== undefined };
   const session = await sessionOfCookie(runtime, cookie);
-  if (session === undefined) return { step: "email", returnTo };
+  if (session === undefined) return { step: "email", returnTo, ...(signInId && { problem: "ended" }) };
   const location = destination(env, returnTo, session.token);
   return { step: "email", returnTo, session: { email: session.email ?? session.userId, location } };
 }
