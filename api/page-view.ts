@@ -52,7 +52,7 @@ const renderedPages = new WeakMap<object, Map<string, SharedBody>>();
 function rendered(visit: PageVisit): SharedBody {
   const variants = renderedPages.get(visit.page) ?? new Map<string, SharedBody>();
   renderedPages.set(visit.page, variants);
-  const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.isReceipt, visit.isClosed]
+  const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.mailsLinks, visit.isReceipt, visit.isClosed]
     .map(Number)
     .join("");
   const body = variants.get(variant) ?? sharedBody("text/html; charset=utf-8", document(visit));
@@ -71,10 +71,10 @@ function document(visit: PageVisit): string {
 function preview(visit: PageVisit): Html {
   const { title, description, teaser } = visit.page;
   const summary = description && html`<p>${description}</p>`;
-  return html`<main class="svc-preview">${notice(visit)}<h1>${title}</h1>${summary}${new Html(teaser)}\n${sale(visit)}</main>`;
+  return html`<main class="svc-preview">${notice(visit)}<h1>${title}</h1>${summary}${new Html(teaser)}\n${sale(visit)}${linkForm(visit)}</main>`;
 }
 
-/** The price, the checkout button, and the form for readers who paid in another browser. */
+/** The price and the checkout button. */
 function sale(visit: PageVisit): Part {
   const { page, language, isForSale } = visit;
   if (!isForSale || !page.price) return undefined;
@@ -85,7 +85,7 @@ function sale(visit: PageVisit): Part {
 <p><button type="submit">${localized(sentence(buy, { price }))}</button></p>
 <p><small>${localized(note)}</small></p>
 </form>
-${linkForm(visit)}`;
+`;
 }
 
 /** Once after a payment, or by a link: that the payment has arrived, or why the page is still closed. */

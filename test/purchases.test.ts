@@ -270,6 +270,23 @@ t.test("a handle with a sender writes to its buyers itself, in the page's langua
   t.equal(denied.length, 1, "one a day");
 });
 
+t.test("a buyer can request the link of a page that is no longer for sale", async (t) => {
+  const shop = await open(t);
+  const change = (more: object) => shop.owner.put("/v2/handles/acme/pages/course").send(more).expect(200);
+  const page = async () => (await shop.service.visitor.get("/p/acme/course").expect(200)).text;
+  await change({ price: null });
+  t.notMatch(await page(), /svc-sale|svc-bought/, "nobody has bought it");
+  await change({ price: course.price });
+  await buy(shop, "ada@far.example");
+  await mailed(shop, "ada@far.example", 1);
+  await change({ price: null });
+  t.match(await page(), "svc-bought");
+  t.notMatch(await page(), "svc-sale");
+  await ask(shop, "ada@far.example").expect(200);
+  const [, mail] = await mailed(shop, "ada@far.example", 2);
+  t.match(await read(shop, linkIn(mail)), "secret");
+});
+
 t.test("without a mail server the page offers no mail", async (t) => {
   const stripe = await startStripe();
   t.teardown(() => stripe.close());

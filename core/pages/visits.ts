@@ -29,7 +29,7 @@ export interface PageVisit {
   assistant: boolean;
   /** True if the visitor has no access and can buy it. */
   isForSale: boolean;
-  /** True where those who bought it are mailed a link that opens it. */
+  /** True where those who bought it are mailed a link that opens it, also when it is no longer for sale. */
   mailsLinks: boolean;
   /** A cookie to set, after a checkout. */
   cookie?: string;
@@ -69,7 +69,8 @@ export async function visitPage(runtime: Runtime, input: VisitInput): Promise<Pa
   const isClosed =
     !hasAccess && (input.access !== undefined || readCookie(input.cookie, closedName(input)) !== undefined);
   const url = pageUrl(runtime, handle, pageSlug);
-  const mailsLinks = runtime.env.SMTP_URL !== undefined;
+  const wasSold = isForSale || (!hasAccess && (await runtime.redis.exists(keys.pagePurchases(handle, pageSlug))) === 1);
+  const mailsLinks = runtime.env.SMTP_URL !== undefined && wasSold;
   return { handle, ...shown, url, hasAccess, isForSale, mailsLinks, isClosed, isReceipt: false, ...redeemed };
 }
 
