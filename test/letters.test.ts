@@ -1,5 +1,6 @@
 import t from "tap";
 import { layOut, type MailLayout } from "../core/engines/mail/mail.ts";
+import { startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 
 const letter: MailLayout = {
   language: "de-AT",
@@ -57,4 +58,12 @@ t.test("a letter of a language that is written from right to left is laid out so
   t.match(html, /class="card" style="[^"]*text-align:right"/);
   t.match(html, 'align="right"');
   t.match(layOut({ ...letter, sender: "شركة" }).html, /class="card" style="[^"]*text-align:left"/);
+});
+
+t.test("on a phone the name of a fact has the whole width", { skip: withoutBrowser }, async (t) => {
+  const browser = await startBrowser(t);
+  const page = await browser.newPage({ viewport: { width: 375, height: 700 } });
+  await page.setContent(layOut({ ...letter, facts: [["What would you like to talk about?", "Bikes"]] }).html);
+  const lines = page.locator("th").evaluate((name) => name.getBoundingClientRect().height / 24);
+  t.equal(Math.round(await lines), 1);
 });

@@ -90,7 +90,7 @@ const variants = `:root{color-scheme:light dark;supported-color-schemes:light da
 .other{background:#1a1e26!important;border-color:#9dbcff!important;color:#9dbcff!important}
 }
 @media (max-width:480px){
-th,td{display:block!important;padding:0!important}
+th,td{display:block!important;width:auto!important;padding:0!important}
 td{padding-bottom:12px!important}
 }`;
 
