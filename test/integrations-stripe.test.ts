@@ -368,7 +368,7 @@ t.test("payer and owner are notified once of a returned payment", async (t) => {
   await tell(service, notice);
   await eventually(() => mail.mails.length === 2);
   for (const { to, headers, raw } of mail.mails) {
-    t.match(headers.subject, /^Payment refunded: Talk/, String(to));
+    t.match(headers.subject, /^Refund on its way: Talk/, String(to));
     t.match(raw, /is being refunded/);
     t.notMatch(raw, /text\/calendar|Change or cancel/);
   }

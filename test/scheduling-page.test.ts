@@ -70,6 +70,61 @@ async function run(t: Test): Promise<void> {
     t.match(mine, { start: "2026-10-05T09:30:00.000Z", guests: [{ email: "bob@example.com" }] });
   });
 
+  await t.test("a reload keeps the step and what was typed, until it is booked", async (t) => {
+    const { stage, page } = await visit(t, browser);
+    await page.goto(`${page.url()}?name=Eve`);
+    await page.getByRole("button", { name: "11:30", exact: true }).click();
+    t.equal(await page.getByLabel("Name").inputValue(), "Eve");
+    await fill(page);
+    for (const guest of [1, 2]) {
+      await page.getByRole("button", { name: "Add a guest" }).click();
+      await page.getByLabel(`Email of guest ${guest}`).fill(`guest${guest}@example.com`);
+    }
+    await page.getByRole("button", { name: "Remove guest 1" }).click();
+    await page.reload();
+    await page.getByRole("heading", { name: "Your details" }).waitFor();
+    t.equal(await page.getByLabel("Name").inputValue(), "Ada Lovelace");
+    await page.goBack();
+    await page.getByRole("heading", { name: "Choose a day" }).waitFor();
+    await page.goForward();
+    await page.getByRole("button", { name: "Confirm booking" }).click();
+    await page.getByRole("heading", { name: "You are booked" }).waitFor();
+    t.match(await bookings(stage), [
+      {
+        start: "2026-10-05T09:30:00.000Z",
+        attendee: { email: "ada@example.com" },
+        guests: [{ email: "guest2@example.com" }],
+      },
+    ]);
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    await page.getByRole("button", { name: "Book another time" }).click();
+    await page.getByRole("button", { name: "11:00", exact: true }).waitFor();
+    await page.reload();
+    await page.goBack();
+    await page.getByRole("heading", { name: "This booking is cancelled" }).waitFor();
+    await page.goto(`${stage.service.url}${place}/intro`);
+    await page.getByRole("button", { name: "11:00", exact: true }).click();
+    t.equal(await page.getByLabel("Name").inputValue(), "");
+  });
+
+  await t.test("a cancellation that gets no reply says nothing of booking, and can be repeated", async (t) => {
+    const { stage, page } = await manage(t, browser);
+    await page.route("**/cancel", async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    const alert = page.getByRole("alert").getByText("The service can’t be reached.");
+    await alert.waitFor();
+    t.notMatch(await alert.textContent(), "book");
+    await page.unroute("**/cancel");
+    await page.getByRole("button", { name: "Cancel booking" }).click();
+    await page.getByRole("heading", { name: "This booking is cancelled" }).waitFor();
+    t.match(await bookings(stage), [{ status: "CANCELLED" }]);
+  });
+
   await t.test("hasty clicks and lost answers make one booking", async (t) => {
     const { stage, page } = await visit(t, browser);
     await page.getByRole("button", { name: "11:00", exact: true }).click();
@@ -83,7 +138,10 @@ async function run(t: Test): Promise<void> {
     await page.evaluate(() => {
       for (let times = 0; times < 3; times++) document.querySelector("form")?.requestSubmit();
     });
-    await page.getByRole("alert").getByText("The service can’t be reached").waitFor();
+    await page
+      .getByRole("alert")
+      .getByText(/The service can’t be reached.* You won’t book twice\.$/)
+      .waitFor();
     t.equal(keys.length, 1, "while one is on its way no other is sent");
     await picture(page, "scheduling-offline");
     await page.getByRole("button", { name: "Confirm booking" }).click();

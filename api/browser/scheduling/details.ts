@@ -1,6 +1,7 @@
 import type { PublicEvent } from "../../../schemas/scheduling.ts";
 import { element, randomId } from "../agent/element.ts";
 import { type BookableSlot, Problem } from "./calls.ts";
+import { storeDraft } from "./draft.ts";
 import { type Field, type FormQuestion, fieldOf } from "./fields.ts";
 import { openForm } from "./form.ts";
 import { guestList } from "./guests.ts";
@@ -26,18 +27,21 @@ export function detailsStep(host: Host, event: PublicEvent, slot: BookableSlot):
   const keep = (): void => {
     draft.clear();
     for (const field of all()) draft.set(field.path, field.read());
+    storeDraft(draft);
   };
   const send = sender(host, () => bodyOf(slot, all()));
   const form = openForm(host, {
     fields: all,
     parts: [...fields.map(({ node }) => node), guests.node],
     action: event.paymentRequired ? words.pay : event.confirmationRequired ? words.request : words.confirm,
+    reassurance: words.bookedOnce,
     send: () => {
       keep();
       return send();
     },
   });
-  form.addEventListener("input", keep);
+  // A click may add or remove a guest.
+  for (const kind of ["input", "click"]) form.addEventListener(kind, keep);
   return stepWith(words.details, form);
 }
 
@@ -124,6 +128,7 @@ function sender(host: Host, body: () => object): () => Promise<void> {
     const answer = await calls.book(given, sent.key).catch(takenTo(host));
     if (!answer) return;
     host.draft.clear();
+    storeDraft(host.draft);
     if (answer.nextAction) return host.pay(answer);
     host.finish(answer.booking, answer.status === "PENDING" ? words.requested : words.booked);
   };

@@ -13,6 +13,8 @@ export interface Form {
   /** Label of the button. */
   action: string;
   look?: string;
+  /** Follows the message that no reply came. */
+  reassurance?: string;
   /** Elements next to the button. */
   others?: HTMLElement[];
   /** Submits; a failure is shown to the visitor. */
@@ -46,7 +48,7 @@ export function openForm(host: Host, form: Form): HTMLFormElement {
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       const isMarked = markFields(form.fields(), (field) => (isRefused(field, error) ? words.wrong : undefined));
-      showAlert(isMarked ? words.checkEntries : sentenceOf(error));
+      showAlert(isMarked ? words.checkEntries : sentenceOf(error, form.reassurance));
     } finally {
       setSending(false);
     }

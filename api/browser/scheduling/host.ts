@@ -1,11 +1,12 @@
 import type { Booking, BookingAnswer } from "../../../schemas/scheduling.ts";
 import type { BookableSlot, Calls } from "./calls.ts";
+import type { Draft } from "./draft.ts";
 
 /** The shared state of the steps, and the navigation between them. */
 export interface Host {
   calls: Calls;
-  /** Entered values by path, kept while the visitor chooses another time. */
-  draft: Map<string, string>;
+  /** Kept while the visitor chooses another time, and over a reload. */
+  draft: Draft;
   /** The booking that is shown or moved. */
   booking: Booking | null;
   /** The service's time in ms. */

@@ -3,6 +3,7 @@ import { element } from "../agent/element.ts";
 import { bookedStep } from "./booked.ts";
 import { type BookableSlot, openCalls } from "./calls.ts";
 import { detailsStep, moveStep, type Step } from "./details.ts";
+import { readDraft } from "./draft.ts";
 import { applyTheme, postSize } from "./frame.ts";
 import type { Host } from "./host.ts";
 import { eventInfo, isEnded } from "./info.ts";
@@ -13,6 +14,9 @@ import { addressOf, visit, words } from "./visit.ts";
 /** Names of the steps in the browser's history, so that Back returns to the previous step. */
 type Name = "choose" | "details" | "booking" | "move" | "move-details";
 
+/** What an entry of the history shows. */
+type Shown = { step?: Name; slot?: BookableSlot };
+
 /** Makes the page interactive: shows the free times, or the booking in the URL. */
 export function startPage(main: HTMLElement, region: HTMLElement): void {
   document.body.append(region);
@@ -21,11 +25,12 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
     postSize(main, visit.event?.title ?? visit.booking?.title);
   }
   const ahead = visit.now - Date.now();
-  let slot: BookableSlot | undefined;
+  /** The state of the browser's history outlasts a reload. */
+  let { step: first = visit.booking ? "booking" : "choose", slot }: Shown = history.state ?? {};
 
   const host: Host = {
     calls: openCalls(visit.handle, visit.eventSlug),
-    draft: prefilled(),
+    draft: readDraft(),
     booking: null,
     now: () => Date.now() + ahead,
     say: (text) => say(region, text),
@@ -36,7 +41,7 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
     },
     enter: (chosen) => {
       slot = chosen;
-      history.pushState({ step: host.booking ? "move-details" : "details" }, "");
+      history.pushState({ step: host.booking ? "move-details" : "details", slot }, "");
       showForm(chosen);
     },
     move: () => {
@@ -52,7 +57,7 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
 
   const show = ({ view, heading }: Step, look: string, chosen?: BookableSlot): void => {
     const info = eventInfo(host, look !== "done", chosen);
-    // A form would lose its entries when the page is loaded again.
+    // Another language loads the page again, and asks for the time first.
     const language = look !== "entering" && languagePicker((look === "done" ? current : host.booking)?.bookingUid);
     const stage = element("div.stage", view, language);
     main.replaceChildren(element("div", { class: `card ${look}` }, info, stage));
@@ -92,20 +97,14 @@ export function startPage(main: HTMLElement, region: HTMLElement): void {
     else showTimes();
   };
   let isStarted = false;
-  const first: Name = visit.booking ? "booking" : "choose";
-  history.replaceState({ step: first }, "");
-  addEventListener("popstate", ({ state }) => go(state?.step ?? first));
+  history.replaceState({ step: first, slot }, "");
+  addEventListener("popstate", ({ state }) => {
+    const step: Name = state?.step ?? first;
+    // The way back has restored the address of a booking that this load of the page doesn't know.
+    if (step === "booking" && !current) location.reload();
+    else go(step);
+  });
   go(first);
-}
-
-/** Values for the form from the URL. */
-function prefilled(): Map<string, string> {
-  const given = new URLSearchParams(location.search);
-  const entries = [
-    ["/attendee/name", given.get("name")?.slice(0, 200)],
-    ["/attendee/email", given.get("email")?.slice(0, 254)],
-  ] as const;
-  return new Map(entries.filter((entry): entry is [(typeof entry)[0], string] => Boolean(entry[1])));
 }
 
 /** The step, the event, and the host. */

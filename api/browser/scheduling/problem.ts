@@ -1,15 +1,15 @@
 import type { Problem } from "./calls.ts";
 import { words } from "./visit.ts";
 
-/** The message for a failed call, in the visitor's language. */
-export function sentenceOf({ code, limit }: Problem): string {
+/** The message for a failed call, in the visitor's language; `reassurance` follows if no reply came. */
+export function sentenceOf({ code, limit }: Problem, reassurance = ""): string {
   const limits: Record<string, string> = {
     network: words.limitNetwork,
     attendee: words.limitAttendee,
     moves: words.limitMoves,
   };
   const known: Record<string, string> = {
-    offline: words.offline,
+    offline: `${words.offline} ${reassurance}`.trim(),
     rate_limited: words.busy,
     service_unavailable: words.busy,
     idempotency_in_progress: words.busy,
