@@ -142,6 +142,15 @@ t.test("as one object, every odd model ends in an answer too, also one that brea
   }
 });
 
+t.test("a line without end of a model is read no further than 8 MB", async (t) => {
+  const { model, service } = await withModel(t);
+  odd["a cargo bike from a model that never ends its line"] = () => ["endless line"];
+  const { text } = await streamed(service, "How much is a cargo bike from a model that never ends its line?");
+  t.match(text, /39 EUR/);
+  await eventually(() => model.aborted === 1);
+  t.ok(model.sentBytes < 16_777_216, `${model.sentBytes} bytes`);
+});
+
 t.test("a model continues to load after an answer was given without it", async (t) => {
   const { model, service } = await withModel(t);
   const question = "How much is a cargo bike from a model that loads?";

@@ -15,6 +15,8 @@ const keepAlive = "30m";
 /** Ms within which the server must start to respond to a request without a stream. */
 const beginTimeoutMs = 15_000;
 const showTimeoutMs = 2000;
+/** Most bytes of a response: many times what any answer and a batch of vectors take. The client reads lines of any length. */
+const maxResponseBytes = 8_388_608;
 /** Ms for which a model's capabilities are cached, and so is a failure to read them. */
 const capabilitiesTtlMs = 600_000;
 const failureTtlMs = 30_000;
@@ -173,8 +175,20 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
       const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
       const response = await fetch(input, { ...init, signal: ended.signal }).finally(() => clearTimeout(timer));
       // Deno 2.9 loses the signal of a fetch to the garbage collector once the response has begun; the pipe keeps it.
-      const body = response.body?.pipeThrough(new TransformStream(), { signal: ended.signal }) ?? null;
+      const body = response.body?.pipeThrough(limited(maxResponseBytes), { signal: ended.signal }) ?? null;
       return new Response(body, response);
+    },
+  });
+}
+
+/** Passes bytes on, and fails beyond a number of them. */
+function limited(bytes: number): TransformStream<Uint8Array, Uint8Array> {
+  let left = bytes;
+  return new TransformStream({
+    transform(piece, controller) {
+      left -= piece.byteLength;
+      if (left < 0) controller.error(new Error("The model server's answer is too long."));
+      else controller.enqueue(piece);
     },
   });
 }
