@@ -462,6 +462,22 @@ t.test("a rule's mail to a person who was erased after it was begun is denied", 
   t.match(await campaign.counts(), { waiting: 0, sent: 0, denied: 1 });
 });
 
+t.test("recipients of one message who are erased at once are all gone from it", async (t) => {
+  const { service, sending, capture } = await startCampaign(t);
+  const to = Array.from({ length: 10 }, (_, n) => `p${n}@example.com`);
+  const ask = () => sending.ask({ to, idempotencyKey: "all" }).expect(202);
+  const { messageId } = (await ask()).body.message;
+  const leads = await Promise.all(to.map((email) => capture({ email })));
+  await Promise.all(leads.map((leadId) => sending.owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204)));
+  const { redis } = service.runtime;
+  // The last thing that an erasure removes.
+  const lists = to.map((address) => keys.emailEvents("acme", `to:${addressDigest(address)}`));
+  await eventually(async () => (await Promise.all(lists.map((list) => redis.exists(list)))).every((one) => one === 0));
+  const addresses = /p\d@example\.com/;
+  t.notMatch(JSON.stringify(await sending.read(messageId)), addresses);
+  t.notMatch(JSON.stringify((await ask()).body), addresses);
+});
+
 t.test("an erased person is gone from the mails too", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

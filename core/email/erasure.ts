@@ -2,6 +2,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { addressDigest, asciiAddress } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { withLock } from "../store/lock.ts";
 import { transact } from "../store/redis.ts";
 import { eraseEventsOf } from "../webhooks/face.ts";
 import { cancelDelivery } from "./events.ts";
@@ -16,7 +17,9 @@ export async function erasePerson(runtime: Runtime, { handle, address }: JobData
   const list = keys.emailEvents(handle, `to:${address}`);
   const places = await runtime.redis.zrevrange(list, 0, -1);
   for (const messageId of new Set(places.map((place) => place.split(":")[0] as string)))
-    await eraseFrom(runtime, { handle, messageId, address });
+    await withLock(runtime.redis, keys.messageErasure(handle, messageId), () =>
+      eraseFrom(runtime, { handle, messageId, address }),
+    );
   await runtime.redis.del(list);
   await eraseSuppression(runtime, handle, address);
   await eraseEventsOf(runtime, handle, address);
@@ -78,13 +81,15 @@ async function replaceRecipient(
   const message = keys.message(handle, messageId);
   const timeline = keys.messageEvents(handle, messageId);
   const [json, about] = await redis.hmget(message, "json", `about:${n}`);
+  // First, so that no event is written with the address after the events have been read.
+  const anonymous = {
+    [`about:${n}`]: withoutAddress(about ?? "", recipient),
+    [`digest:${n}`]: addressDigest(ERASED_ADDRESS),
+  };
+  await redis.hset(message, anonymous);
   const events = await redis.lrange(timeline, 0, -1);
   await transact(redis, (transaction) => {
-    transaction.hset(message, {
-      json: withoutAddress(json ?? "", recipient),
-      [`about:${n}`]: withoutAddress(about ?? "", recipient),
-      [`digest:${n}`]: addressDigest(ERASED_ADDRESS),
-    });
+    transaction.hset(message, "json", withoutAddress(json ?? "", recipient));
     for (const [place, event] of events.entries())
       if (withoutAddress(event, recipient) !== event)
         transaction.lset(timeline, place, withoutMentions(event, recipient));

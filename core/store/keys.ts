@@ -83,6 +83,7 @@ export const keys = {
   message: (handle: string, messageId: string) => `message:{${handle}}:${messageId}`, // hash; 90 d after its last event
   messages: (handle: string) => `messages:{${handle}}`, // zset message id by creation ms; entries 90 d
   messageEvents: (handle: string, messageId: string) => `message-events:{${handle}}:${messageId}`, // list of JSON; 90 d after its last event
+  messageErasure: (handle: string, messageId: string) => `message-erasure:{${handle}}:${messageId}`, // string, the process that erases a recipient of this message; 10 s after its last heartbeat
   messageOwner: (messageId: string) => `message-owner:{${messageId}}`, // string, handle; 90 d
   emailEvents: (handle: string, list: string) => `email-events:{${handle}}:${list}`, // zset "messageId:place" by stamp, a list for each purpose and each recipient (to:digest); entries 90 d
   emailStamp: (handle: string) => `email-stamp:{${handle}}`, // string, the newest event's stamp, domain µs; for ever
