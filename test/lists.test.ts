@@ -55,6 +55,24 @@ function addressOf({ path }: Row, webhookId: string): string {
   return path.endsWith("/email/events") ? `${filled}?purpose=CALENDAR&` : `${filled}?`;
 }
 
+t.test("a list continues behind an item that was deleted, or deleted and created again", async (t) => {
+  // A clock that stands still: the items are of the same age.
+  const clocks = [{}, { TEST_CLOCK: "2027-03-01T08:00:00Z", TEST_CLOCK_RATE: "0.000001" }];
+  for (const env of clocks) {
+    const owner = await (await startService(t, { env })).handle("acme");
+    const create = (pageSlug: string) => owner.post(pages).send({ pageSlug, title: "A" }).expect(201);
+    for (const slug of ["a", "b", "c", "d"]) await create(slug);
+    const slugs = (body: { pages: { pageSlug: string }[] }) => body.pages.map(({ pageSlug }) => pageSlug);
+    const first = (await owner.get(`${pages}?limit=2`).expect(200)).body;
+    t.same(slugs(first), ["d", "c"]);
+    const rest = async () => slugs((await owner.get(`${pages}?cursor=${first.nextCursor}`).expect(200)).body);
+    await owner.delete(`${pages}/c`).expect(204);
+    t.same(await rest(), ["b", "a"]);
+    await create("c");
+    t.same(await rest(), ["b", "a"]);
+  }
+});
+
 t.test("a list's limit is clamped to 100, however large it is", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

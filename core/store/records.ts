@@ -204,11 +204,14 @@ function lookupFields(value: unknown, slugs: KindOptions["slugs"]): { status: st
   return { status: String(status ?? ""), slug: slugs && slug };
 }
 
-/** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone. */
+/** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone or has another score by now. */
 export async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
   const [score = "", member = ""] = place.split(/ (.*)/s);
-  const rank = await redis.zrevrank(list, member);
-  return rank === null ? redis.zcount(list, `(${score}`, "+inf") : rank + 1;
+  const [newer, sameAge] = await Promise.all([
+    redis.zcount(list, `(${score}`, "+inf"),
+    redis.zrangebyscore(list, score, score),
+  ]);
+  return newer + sameAge.filter((one) => one >= member).length;
 }
 
 /** `version_conflict` with the current version. */
