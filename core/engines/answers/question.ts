@@ -104,7 +104,9 @@ function readAlone(text: string, language: string, history: readonly Turn[]): Qu
   const wish = wishOf(plain, language) ?? (givesDetails(asked, plain, language) ? "contact" : undefined);
   const asks = [...asksOf(plain, all, language), ...(wish === "contact" ? CONTACT : [])];
   const question = { text, language, plain, subjects: besides(asks, all), asks };
-  const intent = intentOf(plain, language);
+  // A sign alone, such as a smile or a thumb, takes up the conversation or ends it.
+  const signed = /\p{Extended_Pictographic}/u.test(asked) && history.length > 0 ? "gratitude" : "greeting";
+  const intent = plain === "" ? signed : intentOf(plain, language);
   const known = { ...(intent ? { intent } : {}), ...(wish ? { wish } : {}), ...(said ? { said } : {}) };
   return { ...question, isOpen: isOpen(question), ...known };
 }
