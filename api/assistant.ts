@@ -49,7 +49,7 @@ export const assistantRows: Row[] = [
       "Replays the latest answer of the chat, from the start or after `Last-Event-ID`, and follows it to its end. Answers 204 if there is nothing to replay. Answers are kept for 10 minutes; the chat id is the capability.",
     failures: ["not_found"],
     produces: eventStream,
-    nothing: "Nothing to replay",
+    empty: { 204: "Nothing to replay" },
   }),
   route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, nothing, core.stopChat, {
     ...opened,

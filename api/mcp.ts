@@ -55,7 +55,7 @@ export function mcpRows(all: () => Row[]): Row[] {
       summary: "Call tools over MCP",
       consumes: { "application/json": rpcMessage },
       produces: { types: ["application/json", "text/event-stream"], schema: { type: "object" }, example: rpcExample },
-      nothing: "The notification was received",
+      empty: { 202: "The notification was received" },
       description:
         "Streamable HTTP without sessions: one JSON-RPC 2.0 message for each request. Send `Accept: application/json, text/event-stream`. Tools: `strategy_query`, `pages_list`, `pages_read`, `knowledge_query`, `bookings_list`.",
     }),

@@ -21,6 +21,7 @@ export const paymentRows: Row[] = [
     accepts: "form",
     page: ({ nextAction }) => redirect({ location: nextAction.url }),
     returns: shape.checkoutAnswer,
+    empty: { 303: "A browser's form leads to the checkout" },
     summary: "Start the checkout of a paid page",
     description:
       "Send the visitor's browser to `nextAction.url`; a form post that prefers HTML is led there by 303. It returns to the page with a code that unlocks it.",

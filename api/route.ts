@@ -133,8 +133,8 @@ export interface Columns<R> {
   returns: Schema<unknown>;
   /** A success that is not JSON. */
   produces: Produced;
-  /** When a success has no body (204). */
-  nothing: string;
+  /** When it answers without content, by status. */
+  empty: Record<number, string>;
   /** Schemas of a `raw` row's bodies, by content type. */
   consumes: Record<string, Schema<unknown>>;
   /** A short imperative, if the words of the function's name are not: "Create a page" is derived from `createPage`. */

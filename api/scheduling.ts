@@ -20,6 +20,7 @@ const visitorPage = {
   said: { not_found: "eventMissing", service_unavailable: "calendarAway" },
 } as const;
 const headerInputs = ["visitorLanguage"] as const;
+const unchanged = { 304: "The copy whose `ETag` is in `If-None-Match` is current" };
 
 /**
  * Scheduling: owners' settings and decisions, visitors' slots and bookings, the feed of a handle's bookings at a secret address, the pages
@@ -113,6 +114,7 @@ export const schedulingRows: Row[] = [
     subject: core.mustBePublic,
     view: slotsView,
     returns: shape.slotList,
+    empty: unchanged,
     summary: "List available slots",
     description:
       "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes with every booking.",
@@ -193,6 +195,7 @@ export const schedulingRows: Row[] = [
   }),
   route("GET /v2/public/calendars/:handle/:file", anyone, nothing, core.readFeed, {
     view: feedView,
+    empty: unchanged,
     summary: "Subscribe to the bookings of a handle",
     description:
       "An iCalendar file of the accepted and pending bookings from 90 days ago on, at most 1,000. The address is the capability.",

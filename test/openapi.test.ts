@@ -186,6 +186,9 @@ t.test("responses that are not JSON have their content type, and significant hea
   const event = "/v2/public/scheduling/{handle}/{eventSlug}";
   t.same(types(of(`${event}/bookings/{bookingUid}/calendar.ics`, "get")), ["text/calendar"]);
   t.ok(headers(of(`${event}/bookings`, "post")).includes("#/components/parameters/IdempotencyKey"));
+  t.same(Object.keys(of(`${event}/slots`, "get").responses).slice(0, 2), ["200", "304"]);
+  t.same(Object.keys(of(`${page}/checkout`, "post").responses).slice(0, 2), ["200", "303"]);
+  t.same(Object.keys(of("/mcp/{handle}/mcp", "post").responses).slice(0, 2), ["200", "202"]);
   t.ok(headers(of("/v2/email/feedback", "post")).includes("webhook-timestamp"));
   t.same(of("/v2/email/feedback", "post").security, [{ standardWebhooks: [] }]);
   t.same(Object.keys(of("/v2/email/inbound", "post").requestBody?.content ?? {}), ["message/rfc822"]);

@@ -205,26 +205,30 @@ export function mediaTypes(types: Record<string, Schema<unknown>>, owner: string
   return Object.fromEntries(content);
 }
 
-/** Successful responses by status: the usual one, the one for a created result, and 204 for none. */
+/** Responses without a failure, by status: the usual one, the one for a created result, and those without content. */
 function successes(row: Row, around: Surroundings): Record<number, object> {
-  const usual = row.status ?? (row.returns || row.produces || row.method === "GET" ? 200 : 204);
+  const { status, created, empty = {}, idempotent } = row;
+  const usual = status ?? (row.returns || row.produces || row.method === "GET" ? 200 : 204);
   const content = answerOf(row, around);
-  const headers = { ...requestIdHeader, ...(row.idempotent ? replayedHeader : {}) };
-  const success = (status: number): object => ({
-    description: meanings[status] ?? "Success",
+  const headers = { ...requestIdHeader, ...(idempotent ? replayedHeader : {}), ...(empty[304] ? etagHeader : {}) };
+  const success = (code: number): object => ({
+    description: meanings[code] ?? "Success",
     headers,
     ...(content ? { content } : {}),
   });
   return {
     [usual]: success(usual),
-    ...(row.created ? { [row.created]: success(row.created) } : {}),
-    ...(row.nothing ? { 204: { description: row.nothing, headers } } : {}),
+    ...(created ? { [created]: success(created) } : {}),
+    ...Object.fromEntries(Object.entries(empty).map(([code, description]) => [code, { description, headers }])),
   };
 }
 
 const meanings: Record<number, string> = { 200: "Success", 201: "Created", 202: "Accepted", 204: "Done" };
 const requestIdHeader = { "X-Request-Id": { $ref: "#/components/headers/RequestId" } };
 const replayedHeader = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
+const etagHeader = {
+  ETag: { description: "Changes with the content (RFC 9110, section 8.8.3).", schema: { type: "string" } },
+};
 
 function answerOf(row: Row, around: Surroundings): object | undefined {
   const { produces, returns } = row;
