@@ -93,8 +93,10 @@ function isNullable({ type }: Schema<unknown>): boolean {
   return Array.isArray(type) && type.includes("null");
 }
 
+/** The note of the owner's own field, else that of the resource which the owner writes, `Page` for `createPage`, else that of the name. */
 function noteOf(name: string, { owner }: Writing): FieldNote | undefined {
-  return fields[`${owner}.${name}`] ?? fields[name];
+  const resource = owner.replace(/^(?:add|create|put|update|New|Listed|Public)(?=[A-Z])/, "");
+  return fields[`${owner}.${name}`] ?? fields[`${resource}.${name}`] ?? fields[name];
 }
 
 /** A note on the field itself wins over the table's. */
