@@ -19,7 +19,7 @@ const eventStream = {
 /** The assistant writes its own log line, so that no visitor's question is logged. */
 const unlogged = { logged: false, errorLogName: "assistant" as const };
 const asked = { guard: core.admitQuestion, ...unlogged };
-const opened = { guard: core.mustBeOpen, ...unlogged };
+const opened = { subject: core.mustBeOpen, ...unlogged };
 
 /** The anonymous assistant of a page, and the form inside the widget's sandboxed frame. */
 export const assistantRows: Row[] = [
@@ -28,7 +28,7 @@ export const assistantRows: Row[] = [
     returns: shape.questionAnswer,
     description:
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route stays available for clients that do not.",
-    failures: ["not_found", "rate_limited", "question_too_long"],
+    failures: ["not_found", "question_too_long"],
   }),
   route(`POST ${page}/agentic-chat`, anyone, shape.chatRequest, core.chat, {
     ...asked,
@@ -38,7 +38,7 @@ export const assistantRows: Row[] = [
     summary: "Chat with a page",
     description:
       "Streams the answer to the latest user message in the UI message stream protocol of the AI SDK. Each `data:` line is a `ChatChunk`; the last line is `data: [DONE]`. A failure after the start is an `error` chunk. With `resumable: true` and an `id` of at least 16 characters the answer can be resumed for 10 minutes.",
-    failures: ["not_found", "rate_limited", "question_too_long"],
+    failures: ["not_found", "question_too_long"],
     produces: eventStream,
   }),
   route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, shape.chatStream, core.resumeChat, {

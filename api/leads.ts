@@ -21,7 +21,7 @@ export const leadRows: Row[] = [
     summary: "Submit a lead",
     description:
       "Takes JSON or a form; a form post that prefers HTML is answered with a page. Other scalar keys become custom fields. The same email, page and campaign within 24 h updates the lead. A lead is UNVERIFIED if a code was sent to confirm the address.",
-    failures: ["not_found", "rate_limited", "campaign_not_found"],
+    failures: ["not_found", "campaign_not_found"],
   }),
   route("POST /v2/public/handles/:handle/leads/:leadId/verify", anyone, shape.leadCode, core.verifyLead, {
     accepts: "form",
@@ -32,7 +32,7 @@ export const leadRows: Row[] = [
     summary: "Verify the email address of a lead",
     returns: shape.leadVerified,
     description: "Takes the six-digit code from the mail. Five wrong codes end it.",
-    failures: ["not_found", "lead_not_found", "invalid_verification_code", "rate_limited"],
+    failures: ["not_found", "lead_not_found", "invalid_verification_code"],
   }),
   route(`GET ${leads}`, creator, shape.leadListing, core.listLeads, {
     returns: listOf("leads", shape.lead),

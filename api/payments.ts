@@ -25,7 +25,7 @@ export const paymentRows: Row[] = [
     summary: "Start the checkout of a paid page",
     description:
       "Send the visitor's browser to `nextAction.url`; a form post that prefers HTML is led there by 303. It returns to the page with a code that unlocks it.",
-    failures: ["page_not_found", "payment_provider_not_connected", "rate_limited"],
+    failures: ["page_not_found", "payment_provider_not_connected"],
   }),
   page(`GET ${checkout}/return`, shape.pageCheckoutReturn, core.returnToPage, redirect, {
     ...payer,

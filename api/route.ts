@@ -97,7 +97,7 @@ export interface Columns<R> {
   maxValues: number;
   /** Accepted body types besides JSON; `raw` passes `{ body, headers }` to the function, the body as an async iterable of its bytes. */
   accepts: "json" | "form" | "raw";
-  /** Runs before the body is read, with the path parameters: throttles and gates. */
+  /** Limits strangers before the body is read, with the path parameters: `rate_limited`. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
   /** Throws if the path's subject does not exist; that failure wins over any error of body or query. */
   subject: (runtime: Runtime, parameters: Record<string, string>) => Promise<unknown>;

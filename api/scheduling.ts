@@ -102,12 +102,12 @@ export const schedulingRows: Row[] = [
     returns: shape.publicEventList,
     summary: "List the public event types of a handle",
     description: "Event types that are ACTIVE and not hidden.",
-    failures: ["not_found", "rate_limited"],
+    failures: ["not_found"],
   }),
   route(`GET ${event}`, anyone, nothing, core.readPublicEventType, {
     guard: core.admitVisitor,
     returns: object({ event: shape.publicEvent }),
-    failures: ["event_type_not_found", "rate_limited"],
+    failures: ["event_type_not_found"],
   }),
   route(`GET ${event}/slots`, anyone, shape.slotQuery, core.listSlots, {
     guard: core.admitVisitor,
@@ -118,7 +118,7 @@ export const schedulingRows: Row[] = [
     summary: "List available slots",
     description:
       "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes with every booking.",
-    failures: ["event_type_not_found", "rate_limited"],
+    failures: ["event_type_not_found"],
   }),
   route(`POST ${event}/bookings`, anyone, shape.newBooking, core.createBooking, {
     guard: core.admitVisitor,
@@ -136,20 +136,17 @@ export const schedulingRows: Row[] = [
       "invalid_booking_answers",
       "scheduling_slot_unavailable",
       "payment_provider_not_connected",
-      "rate_limited",
     ],
   }),
   route(`GET ${booking}`, anyone, nothing, core.readPublicBooking, {
     guard: core.admitVisitor,
     returns: object({ booking: shape.booking }),
     summary: "Get a booking as a visitor",
-    failures: ["rate_limited"],
   }),
   route(`GET ${booking}/calendar.ics`, anyone, nothing, core.readCalendarFile, {
     guard: core.admitVisitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
-    failures: ["rate_limited"],
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
@@ -158,7 +155,7 @@ export const schedulingRows: Row[] = [
     returns: shape.bookingAnswer,
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
-    failures: ["booking_not_cancellable", "rate_limited"],
+    failures: ["booking_not_cancellable"],
   }),
   route(`POST ${event}/reschedule`, anyone, shape.bookingMove, core.rescheduleBooking, {
     guard: core.admitVisitor,
@@ -172,7 +169,6 @@ export const schedulingRows: Row[] = [
       "booking_required_fields",
       "scheduling_slot_unavailable",
       "booking_not_reschedulable",
-      "rate_limited",
     ],
   }),
 

@@ -270,6 +270,7 @@ function failureCodes(row: Row): ErrorCode[] {
     hasBody && row.accepts !== "raw" && "unsupported_media_type",
     !own.some((code) => errors[code][0] === 404) && pathCode(row),
     Object.hasOwn(propertiesOf(input), "expectedVersion") && "version_conflict",
+    row.guard !== undefined && "rate_limited",
     ...(idempotent ? (["idempotency_conflict", "idempotency_in_progress"] as const) : []),
     ...own,
     "service_unavailable",

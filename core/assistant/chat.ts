@@ -13,6 +13,7 @@ import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import { mustBeOpen } from "./gate.ts";
 import { forgetLeadSection } from "./lead-section.ts";
 import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./messages.ts";
 
@@ -92,9 +93,10 @@ async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boo
   return follower;
 }
 
-async function runOf({ redis }: Runtime, input: ChatStream): Promise<string | undefined> {
+async function runOf(runtime: Runtime, input: ChatStream): Promise<string | undefined> {
+  await mustBeOpen(runtime, input);
   if (input.chatId.length < MIN_CAPABILITY_LENGTH) return undefined;
-  return (await redis.get(chatKey(input, input.chatId))) ?? undefined;
+  return (await runtime.redis.get(chatKey(input, input.chatId))) ?? undefined;
 }
 
 function chatKey(page: Page, chatId: string): string {

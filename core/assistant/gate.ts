@@ -4,6 +4,8 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { takeToken } from "../store/throttle.ts";
 
+type PathOfPage = { handle?: string; pageSlug?: string };
+
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitQuestion(runtime: Runtime, page: Record<string, string>): Promise<void> {
   const { PUBLIC_PAGE_AGENT_RATE: rate, PUBLIC_PAGE_AGENT_BURST: burst } = runtime.env;
@@ -16,11 +18,11 @@ export async function admitQuestion(runtime: Runtime, page: Record<string, strin
 }
 
 /** The gate alone: `not_found` unless the handle has the assistant and the page is published. */
-export async function mustBeOpen(runtime: Runtime, page: Record<string, string>): Promise<void> {
+export async function mustBeOpen(runtime: Runtime, page: PathOfPage): Promise<void> {
   if (!(await isOpen(runtime, page))) throw new Fail("not_found");
 }
 
-async function isOpen(runtime: Runtime, { handle = "", pageSlug = "" }: Record<string, string>): Promise<boolean> {
+async function isOpen(runtime: Runtime, { handle = "", pageSlug = "" }: PathOfPage): Promise<boolean> {
   const [enabled, status] = await Promise.all([
     isAgentEnabled(runtime, handle),
     runtime.redis.hget(keys.page(handle, pageSlug), "status"),

@@ -9,6 +9,7 @@ import { membersOf } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { escapeHtml } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
+import { mustBeOpen } from "./gate.ts";
 
 /** Lifetime of a section's form in seconds (docs/reference.md, "Form frame"). */
 const FORM_TTL_SECONDS = 86_400;
@@ -73,6 +74,7 @@ export async function storeLeadForm({ redis }: Runtime, place: FormPlace, form: 
 
 /** The form of a section; `not_found` if it was never shown on this page or has expired. */
 export async function readLeadForm(runtime: Runtime, place: FormPlace): Promise<LeadForm> {
+  await mustBeOpen(runtime, place);
   const form = await runtime.redis.get(formKey(place));
   if (form === null) throw new Fail("not_found");
   return { ...(JSON.parse(form) as StoredForm), pageUrl: pageUrl(runtime, place.handle, place.pageSlug) };
