@@ -5,7 +5,8 @@ import { previewAnswer } from "../schemas/email.ts";
 import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { creator, operator, type Row, route } from "./route.ts";
 
-const rules = "/v2/handles/:handle/campaigns/:campaignId/email-rules";
+const campaigns = "/v2/handles/:handle/campaigns";
+const rules = `${campaigns}/:campaignId/email-rules` as const;
 
 const ruleFailures = [
   "sender_profile_not_found",
@@ -18,8 +19,18 @@ const ruleFailures = [
   "delay_minutes_above_maximum",
 ] as const;
 
-/** Campaign email rules and the conversions that trigger some of them. */
+/** Campaigns, their email rules, and the conversions that trigger some of them. */
 export const campaignRows: Row[] = [
+  route(`POST ${campaigns}`, creator, shape.newCampaign, core.createCampaign, {
+    status: 201,
+    wrote: ({ campaign }) => campaign.campaignId,
+    returns: object({ campaign: shape.campaign }),
+    description: "Without `campaignId` one is generated.",
+    failures: ["campaign_already_exists"],
+  }),
+  route(`GET ${campaigns}`, creator, listQuery, core.listCampaigns, {
+    returns: listOf("campaigns", shape.campaign),
+  }),
   route(`GET ${rules}`, creator, listQuery, core.listRules, {
     returns: listOf("rules", shape.rule),
     summary: "List the email rules of a campaign",

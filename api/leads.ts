@@ -1,14 +1,13 @@
-import { createCampaign, listCampaigns } from "../core/campaigns/face.ts";
 import * as core from "../core/leads/face.ts";
 import * as shape from "../schemas/leads.ts";
-import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
+import { listOf, nothing, object } from "../schemas/schema.ts";
 import { leadView, verifiedView, wrongCodeView } from "./lead-view.ts";
 import { leadsCsv } from "./leads-csv.ts";
 import { anyone, creator, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
 
-/** Leads, as visitors submit them and owners read them, and the campaigns that they belong to. */
+/** Leads, as visitors submit them and owners read them. */
 export const leadRows: Row[] = [
   route("POST /v2/public/handles/:handle/leads", anyone, shape.newLead, core.captureLead, {
     status: 202,
@@ -50,15 +49,5 @@ export const leadRows: Row[] = [
     summary: "Erase the person of a lead",
     description:
       "Erases all leads of the address on this handle and all copies of their data. A suppression of the address stays, as a digest.",
-  }),
-  route("POST /v2/handles/:handle/campaigns", creator, shape.newCampaign, createCampaign, {
-    status: 201,
-    wrote: ({ campaign }) => campaign.campaignId,
-    returns: object({ campaign: shape.campaign }),
-    description: "Without `campaignId` one is generated.",
-    failures: ["campaign_already_exists"],
-  }),
-  route("GET /v2/handles/:handle/campaigns", creator, listQuery, listCampaigns, {
-    returns: listOf("campaigns", shape.campaign),
   }),
 ];

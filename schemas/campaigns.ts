@@ -1,5 +1,23 @@
 import * as s from "./schema.ts";
 
+export const newCampaign = s.object({
+  campaignId: s.optional(s.id),
+  name: s.line(200),
+  live: s.optional(s.boolean),
+  verifyLeads: s.optional(s.boolean),
+  ...s.ignored("version", "createdAt", "updatedAt"),
+});
+
+/** A campaign as its owner reads it. */
+export const campaign = s.component("Campaign", {
+  handle: s.handle,
+  campaignId: s.id,
+  name: s.string(),
+  live: s.boolean,
+  verifyLeads: s.boolean,
+  ...s.stamps,
+});
+
 export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
 
 /** Bounds of a delay in minutes. */

@@ -77,21 +77,3 @@ const filters = {
 export const leadListing = s.object({ ...filters, q: s.optional(s.text(200)), ...s.listing });
 export const leadExport = s.object(filters);
 export const leadCode = s.object({ code: s.string({ minLength: 1, maxLength: 20 }) });
-
-export const newCampaign = s.object({
-  campaignId: s.optional(s.id),
-  name: s.line(200),
-  live: s.optional(s.boolean),
-  verifyLeads: s.optional(s.boolean),
-  ...s.ignored("version", "createdAt", "updatedAt"),
-});
-
-/** A campaign as its owner reads it. */
-export const campaign = s.component("Campaign", {
-  handle: s.handle,
-  campaignId: s.id,
-  name: s.string(),
-  live: s.boolean,
-  verifyLeads: s.boolean,
-  ...s.stamps,
-});

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { campaign, newCampaign } from "../../schemas/leads.ts";
+import type { campaign, newCampaign } from "../../schemas/campaigns.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
