@@ -1,9 +1,9 @@
 import t from "tap";
 import { createHandle } from "../core/account/handles.ts";
 import { openRuntime } from "../core/open.ts";
-import { createPage } from "../core/pages/pages.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
+import { publishPage } from "../fixtures/pages.ts";
 import { type SpawnedService, spawnService } from "../fixtures/processes.ts";
 import { type RedisServer, startRedis } from "../fixtures/redis.ts";
 
@@ -24,17 +24,8 @@ async function running(
   });
   const runtime = await openRuntime(readEnv({ ...redis.env, LOG_LEVEL: "silent" }));
   await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_acme", assistant: true });
-  const shown = { template: "html_render", accessMode: "PUBLIC", status: "PUBLISHED" } as const;
   const content = "<h1>Bikes</h1><p>A cargo bike costs 39 EUR a day.</p>";
-  await createPage(runtime, {
-    handle: "acme",
-    pageSlug: "bikes",
-    title: "Bikes",
-    description: "",
-    teaser: "",
-    content,
-    ...shown,
-  });
+  await publishPage(runtime, { handle: "acme", pageSlug: "bikes", title: "Bikes", content });
   await runtime.close();
   const env = { PUBLIC_PAGE_AGENT_ENABLED: "1", OLLAMA_HOST: model.url, PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat" };
   return { ...(await spawnService(t, redis, env)), redis, model };

@@ -1,8 +1,8 @@
 import t, { type Test as TapTest } from "tap";
 import { createHandle } from "../core/account/handles.ts";
-import { createPage } from "../core/pages/pages.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { startModelServer } from "../fixtures/model-server.ts";
+import { publishPage } from "../fixtures/pages.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { type Group, spawnGroup, spawnProgram } from "../fixtures/processes.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
@@ -24,11 +24,10 @@ async function stopped(group: Group, name: "web" | "worker"): Promise<number> {
 }
 
 /** A published page of the handle `acme`. */
-async function publishPage({ runtime }: Service): Promise<void> {
+async function furnish({ runtime }: Service): Promise<void> {
   await createHandle(runtime, { handle: "acme", account: "acct_acme", owner: "user_acme", assistant: true });
-  const open = { template: "html_render", accessMode: "PUBLIC", status: "PUBLISHED" } as const;
-  const page = { pageSlug: "bikes", title: "Bikes", description: "", teaser: "" };
-  await createPage(runtime, { handle: "acme", ...page, ...open, content: "<p>A cargo bike costs 39 EUR a day.</p>" });
+  const page = { handle: "acme", pageSlug: "bikes", title: "Bikes" };
+  await publishPage(runtime, { ...page, content: "<p>A cargo bike costs 39 EUR a day.</p>" });
 }
 
 /** A model server, and a service whose processes ask it. */
@@ -36,7 +35,7 @@ async function startAsking(t: TapTest) {
   const server = await startModelServer({ reply: () => "A cargo bike costs 39 EUR a day. ".repeat(9000), everyMs: 15 });
   t.teardown(() => server.close());
   const service = await startService(t, { env: { OLLAMA_HOST: server.url, ...model } });
-  await publishPage(service);
+  await furnish(service);
   const env = { ...service.redis.env, ...model, OLLAMA_HOST: server.url, PUBLIC_PAGE_AGENT_ENABLED: "1" };
   return { server, service, env };
 }
