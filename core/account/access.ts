@@ -21,16 +21,16 @@ interface HandleAccess {
  * inactive handles alike, so that handles can't be enumerated; `insufficient_role` below the required role; `insufficient_scope` for a
  * personal access token without the scope.
  */
-export async function handleSession({ redis, sessions }: Runtime, asked: HandleAccess): Promise<Partial<Caller>> {
-  const { token, handle, scopes } = asked;
+export async function handleSession({ redis, sessions }: Runtime, access: HandleAccess): Promise<Partial<Caller>> {
+  const { token, handle, scopes } = access;
   const isPersonal = token.startsWith(tokenPrefix);
   if (isPersonal && scopes === undefined)
     throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
-  const session = isPersonal ? await holderOf(redis, token) : await sessions.check(token, asked.resource);
+  const session = isPersonal ? await holderOf(redis, token) : await sessions.check(token, access.resource);
   const role = await roleOf(redis, handle, session.userId);
   if (role === undefined) throw new Fail("forbidden");
-  if (!hasRole(role, asked.role))
-    throw new Fail("insufficient_role", { detail: `This operation requires the role ${asked.role}.` });
+  if (!hasRole(role, access.role))
+    throw new Fail("insufficient_role", { detail: `This operation requires the role ${access.role}.` });
   mustHaveScope(session, scopes ?? []);
   return { role, handle, ...session };
 }

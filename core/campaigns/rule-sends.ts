@@ -59,11 +59,11 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   // Undelayed sends go now, even if the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
   const outside = await isDeferred(runtime, handle, due);
-  const places = { delayed: keys.delayedSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
+  const scriptKeys = { delayed: keys.delayedSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
   await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
     scripts.scheduleSend(
       runtime.redis,
-      { ...places, ...sendKeys(handle, ruleId), outbox },
+      { ...scriptKeys, ...sendKeys(handle, ruleId), outbox },
       { leadId, jobs, delayedName: outside ? delayedSendName(data) : undefined, due },
     ),
   );

@@ -88,14 +88,14 @@ export async function deleteRule(runtime: Runtime, input: Input<"handle" | "camp
   await findCampaign(runtime, handle, campaignId);
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
   const [rule, list] = [keys.rule(handle, campaignId, ruleId), keys.rules(handle, campaignId)];
-  const places = { rule, list, counter: keys.rulesVersion(handle), ...sendKeys(handle, ruleId) };
+  const scriptKeys = { rule, list, counter: keys.rulesVersion(handle), ...sendKeys(handle, ruleId) };
   await retryOnConflict(redis, rule, async () => {
     const found = await findRule(runtime, input);
     if (found === undefined) return true;
     const { version, ...stored } = found;
     const json = JSON.stringify({ ...stored, deletedAt: new Date(now()).toISOString() });
     const retired = { version, json, ruleId, keepSeconds: DELETED_RETENTION_SECONDS };
-    return (await scripts.retireRule(redis, places, retired)) === "retired" || undefined;
+    return (await scripts.retireRule(redis, scriptKeys, retired)) === "retired" || undefined;
   });
 }
 

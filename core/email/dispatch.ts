@@ -117,12 +117,12 @@ class Dispatcher {
   ): Promise<number> {
     const { redis, id, now } = this.#runtime;
     const [token, real, at] = [id(""), Date.now(), now()];
-    const places = {
+    const scriptKeys = {
       ...mailKeys(turn.lane),
       bucket: keys.throttle("email", turn.lane),
       handle: keys.handle(turn.lane),
     };
-    const [nextLook, ...rows] = await scripts.takeDeliveries(redis, places, {
+    const [nextLook, ...rows] = await scripts.takeDeliveries(redis, scriptKeys, {
       ...{ perTurn: share, maxRank: MAX_RANKS[line], most, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });

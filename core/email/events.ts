@@ -69,7 +69,7 @@ export async function moveDelivery(
 ): Promise<boolean> {
   const at = now();
   const members = JSON.stringify({ reason, smtpCode }).slice(1, -1);
-  const places = { ...mailKeys(handle), ...suppressionKeys(handle) };
+  const scriptKeys = { ...mailKeys(handle), ...suppressionKeys(handle) };
   const input = {
     ...{ ...move, messageId, n, at, instant: new Date(at).toISOString() },
     members: members && `,${members}`,
@@ -77,7 +77,7 @@ export async function moveDelivery(
     lifted: lifted && JSON.stringify(lifted),
   };
   const moved = await queues.step(handle, caused, (outbox, jobs) =>
-    scripts.moveDelivery(redis, { ...places, outbox }, { ...input, jobs }),
+    scripts.moveDelivery(redis, { ...scriptKeys, outbox }, { ...input, jobs }),
   );
   return moved === "moved";
 }

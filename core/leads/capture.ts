@@ -104,7 +104,7 @@ async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLea
   const at = runtime.now();
   const lead = merged(recent?.lead?.leadId ?? runtime.id("lead_"), capture, { current: recent?.lead, at });
   const { leadId } = lead;
-  const places = {
+  const scriptKeys = {
     recent: identity,
     lead: keys.lead(handle, leadId),
     list: keys.leads(handle),
@@ -119,11 +119,11 @@ async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLea
     recentMs: Math.max(1, delayUntil(runtime, at + RECENT_MS)),
   };
   const caused = leadJobs(runtime, handle, { type: "lead.captured", lead, isNew: recent?.lead === undefined });
-  const word = await runtime.queues.step(handle, caused, (outbox, jobs) =>
-    scripts.captureLead(runtime.redis, { ...places, outbox }, { ...input, jobs }),
+  const reply = await runtime.queues.step(handle, caused, (outbox, jobs) =>
+    scripts.captureLead(runtime.redis, { ...scriptKeys, outbox }, { ...input, jobs }),
   );
   // The same answer for a verified address: strangers can't learn about it.
-  return word === "written" ? { lead: { leadId, status: verify ? "UNVERIFIED" : "ACCEPTED" } } : undefined;
+  return reply === "written" ? { lead: { leadId, status: verify ? "UNVERIFIED" : "ACCEPTED" } } : undefined;
 }
 
 /** The known lead overlaid with the new input, except for verified content. */

@@ -26,13 +26,13 @@ export async function recordConversion(
   const about = { handle, leadId, campaignId, trigger: "CONVERSION", triggerId: conversionId, at } as const;
   const trigger = job("campaigns.trigger", conversionId, about);
   const event = eventJob(runtime, handle, { type: "conversion.recorded", data: { handle, conversion } });
-  const word = await runtime.queues.step(handle, [event, trigger], (outbox, jobs) =>
+  const reply = await runtime.queues.step(handle, [event, trigger], (outbox, jobs) =>
     scripts.recordConversion(
       runtime.redis,
       { lead: keys.lead(handle, leadId), conversions: keys.conversions(handle, leadId), outbox },
       { conversionId, json: JSON.stringify(conversion), jobs },
     ),
   );
-  if (word === "gone") throw new Fail("lead_not_found");
+  if (reply === "gone") throw new Fail("lead_not_found");
   return { conversion };
 }

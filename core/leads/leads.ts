@@ -111,11 +111,11 @@ async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGe
   }
 }
 
-function fits(lead: Lead, asked: Filter): boolean {
-  if (asked.pageSlug !== undefined && lead.pageSlug !== asked.pageSlug) return false;
-  if (asked.campaignId !== undefined && lead.campaignId !== asked.campaignId) return false;
-  if (asked.since !== undefined && Date.parse(lead.captures.last) < Date.parse(asked.since)) return false;
-  if (asked.q === undefined) return true;
+function fits(lead: Lead, filter: Filter): boolean {
+  if (filter.pageSlug !== undefined && lead.pageSlug !== filter.pageSlug) return false;
+  if (filter.campaignId !== undefined && lead.campaignId !== filter.campaignId) return false;
+  if (filter.since !== undefined && Date.parse(lead.captures.last) < Date.parse(filter.since)) return false;
+  if (filter.q === undefined) return true;
   const text = [lead.email, ...textNames.map((name) => lead[name]), ...Object.values(lead.fields)];
-  return text.join("\n").toLowerCase().includes(asked.q.toLowerCase());
+  return text.join("\n").toLowerCase().includes(filter.q.toLowerCase());
 }

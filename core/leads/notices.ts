@@ -127,13 +127,13 @@ function noticeKey(about: string, owner: string): string {
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
   const hour = realHour(runtime);
-  const places = {
+  const scriptKeys = {
     lead: keys.lead(handle, leadId),
     notices: keys.leadNotices(handle),
     digests: keys.leadDigest(handle, ""),
   };
   const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs: hour, keepMs: hour + DIGEST_RETENTION_MS };
-  return scripts.noticeLead(runtime.redis, places, { leadId, now: Date.now(), ...limits });
+  return scripts.noticeLead(runtime.redis, scriptKeys, { leadId, now: Date.now(), ...limits });
 }
 
 function realHour(runtime: Runtime): number {

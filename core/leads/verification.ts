@@ -74,8 +74,8 @@ export async function verifyLead(runtime: Runtime, input: CodeInput): Promise<In
   const { handle, leadId } = input;
   const result = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), async () => {
     const lead = await requireRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId), "lead_not_found");
-    const word = await tryCode(runtime, input, lead);
-    return word === "changed" ? undefined : word;
+    const reply = await tryCode(runtime, input, lead);
+    return reply === "changed" ? undefined : reply;
   });
   if (result !== "verified") throw new Fail("invalid_verification_code");
   return { lead: { leadId, status: "VERIFIED" } };
@@ -95,8 +95,8 @@ async function tryCode(
   const caused = isRight ? leadJobs(runtime, handle, { type: "lead.verified", lead: next, isNew }) : [];
   const tried = { isRight, maxWrong: MAX_WRONG_CODES, version, json: JSON.stringify(next) };
   return queues.step(handle, caused, (outbox, jobs) => {
-    const places = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId), outbox };
-    return scripts.tryLeadCode(redis, places, { ...tried, jobs });
+    const scriptKeys = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId), outbox };
+    return scripts.tryLeadCode(redis, scriptKeys, { ...tried, jobs });
   });
 }
 

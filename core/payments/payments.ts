@@ -253,8 +253,8 @@ async function noteBooking(runtime: Runtime, event: StripeEvent, name: BookingNa
 
 async function settleOrder(runtime: Runtime, { account, data }: StripeEvent, name: BookingName): Promise<void> {
   const { amount_total, currency, payment_intent: intent } = data.object;
-  const kept = await findBooking(runtime.redis, name.handle, name.bookingUid);
-  const price = kept?.payment;
+  const stored = await findBooking(runtime.redis, name.handle, name.bookingUid);
+  const price = stored?.payment;
   const isPrice = amount_total === price?.amountMinor && currency === price?.currency.toLowerCase();
   if (!isPrice) return void runtime.log.error(name, "payment.amount_mismatch");
   const paid = intent ? { paid: { account: account as string, intent } } : {};

@@ -27,43 +27,52 @@ export interface EventWords {
 }
 
 interface BookingWords {
-  kept: BookingRecord;
+  stored: BookingRecord;
   kind: MailKind;
-  reader: Recipient;
+  recipient: Recipient;
   event: EventWords;
 }
 
 /** The contents of a mail about a booking for its recipient. */
-export function bookingLetter(told: BookingWords): MailLayout {
-  const { kept, kind, reader } = told;
-  const { bookingPage, mails } = wordsOf(reader.language);
+export function bookingLetter(letter: BookingWords): MailLayout {
+  const { stored, kind, recipient } = letter;
+  const { bookingPage, mails } = wordsOf(recipient.language);
   const { booking: words } = mails;
-  const side = reader.as === "owner" ? "owner" : "visitor";
-  const wording = kind === "rescheduled" && kept.status === "PENDING" ? "moveRequested" : kind;
+  const side = recipient.as === "owner" ? "owner" : "visitor";
+  const wording = kind === "rescheduled" && stored.status === "PENDING" ? "moveRequested" : kind;
   const { state, text } = wording === "unrefunded" ? words.unrefunded : words.kinds[wording][side];
-  const time = formatTime(kept.start, { language: reader.language, timeZone: zoneOf(kept, reader), length: "short" });
+  const time = formatTime(stored.start, {
+    language: recipient.language,
+    timeZone: zoneOf(stored, recipient),
+    length: "short",
+  });
   const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
   // Behind the same link is then the way to another time.
   const actions = isOver ? { ...words.actions, manage: bookingPage.bookAnother } : words.actions;
   return {
-    language: reader.language,
-    subject: fillPlaceholders(words.subject[side], { state, title: kept.title, name: kept.attendee.name, time }),
-    sender: reader.host,
+    language: recipient.language,
+    subject: fillPlaceholders(words.subject[side], { state, title: stored.title, name: stored.attendee.name, time }),
+    sender: recipient.host,
     title: text,
-    paragraphs: paymentOf(told, words),
-    facts: bookingFacts(told),
-    actions: reader.links.map(([action, address]) => [actions[action], address]),
-    ...(reader.as === "guest" && { footer: words.whyGuest }),
+    paragraphs: paymentOf(letter, words),
+    facts: bookingFacts(letter),
+    actions: recipient.links.map(([action, address]) => [actions[action], address]),
+    ...(recipient.as === "guest" && { footer: words.whyGuest }),
   };
 }
 
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
-export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
-  const { language } = reader;
+export function bookingFacts({
+  stored,
+  kind,
+  recipient,
+  event,
+}: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
+  const { language } = recipient;
   const { mails, bookingPage } = wordsOf(language);
   const { facts: names } = mails.booking;
-  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl, payment } = kept;
-  const time = (instant: string) => longTime(instant, language, zoneOf(kept, reader));
+  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl, payment } = stored;
+  const time = (instant: string) => longTime(instant, language, zoneOf(stored, recipient));
   const facts: Fact[] = [
     [names.what, title],
     [names.when, `${time(start)}, ${formatMinutes(durationMinutes, language)}`],
@@ -71,12 +80,12 @@ export function bookingFacts({ kept, kind, reader, event }: Omit<BookingWords, "
   if (kind === "rescheduled" && rescheduledFrom) facts.push([names.before, time(rescheduledFrom.start)]);
   if (meetingUrl) facts.push([names.where, meetingUrl, meetingUrl]);
   else if (location) facts.push([names.where, location.label || placeKind(location.type, bookingPage)]);
-  const reason = reasonOf(kept, kind, reader);
+  const reason = reasonOf(stored, kind, recipient);
   if (reason) facts.push([names.reason, reason]);
-  if (reader.as === "guest") return facts;
+  if (recipient.as === "guest") return facts;
   if (payment?.status === "PAID") facts.push([mails.purchase.paid, formatMoney(payment, language)]);
-  const who = reader.as === "owner" ? kept.attendee.name : presentableName(kept.attendee.name);
-  return [...facts, ...peopleFacts(kept, { who, labels: event.labels, language })];
+  const who = recipient.as === "owner" ? stored.attendee.name : presentableName(stored.attendee.name);
+  return [...facts, ...peopleFacts(stored, { who, labels: event.labels, language })];
 }
 
 /** The attendees and their answers. */
@@ -101,23 +110,23 @@ function longTime(instant: string, language: string, timeZone: string): string {
 }
 
 /** A visitor's free text reaches the owner and the attendee, never guests: a booking must not be a way to mail strangers. */
-function reasonOf(kept: BookingRecord, kind: MailKind | undefined, { as }: Recipient): string | null {
+function reasonOf(stored: BookingRecord, kind: MailKind | undefined, { as }: Recipient): string | null {
   const isMove = kind === "rescheduled";
-  const isTold = as !== "guest" || (!isMove && kept.cancelledBy === "owner");
+  const isTold = as !== "guest" || (!isMove && stored.cancelledBy === "owner");
   const tells = isMove || kind === "cancelled" || kind === "declined";
   if (!tells || !isTold) return null;
-  return isMove ? kept.reschedulingReason : kept.cancellationReason;
+  return isMove ? stored.reschedulingReason : stored.cancellationReason;
 }
 
 /** What happens to the payment of a booking that ends; guests have not paid. */
 function paymentOf(
-  { kept, kind, reader }: BookingWords,
+  { stored, kind, recipient }: BookingWords,
   { payment: words, unrefunded }: Words["mails"]["booking"],
 ): string[] {
-  const { payment } = kept;
-  if (payment === null || reader.as === "guest") return [];
-  const side = reader.as === "owner" ? "Owner" : "Visitor";
-  const values = { amount: formatMoney(payment, reader.language) };
+  const { payment } = stored;
+  if (payment === null || recipient.as === "guest") return [];
+  const side = recipient.as === "owner" ? "Owner" : "Visitor";
+  const values = { amount: formatMoney(payment, recipient.language) };
   if (kind === "unrefunded") return [fillPlaceholders(unrefunded.advice, values)];
   if (kind !== "cancelled" && kind !== "declined") return [];
   if (payment.status === "PAID") return [fillPlaceholders(words[`kept${side}`], values)];

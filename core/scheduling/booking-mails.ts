@@ -41,25 +41,25 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   const { handle, bookingUid, kind, sequence, by } = data;
   const sender = runtime.env.SMTP_URL && (await findSender(runtime, handle, "CALENDAR"));
   if (!sender && !(runtime.env.SMTP_URL && kind === "unrefunded")) return;
-  const kept = await readDue(runtime, data);
-  if (kept === undefined) return;
-  const event = await eventWordsOf(runtime, handle, kept.eventTypeId);
-  for (const reader of await readersOf(runtime, handle, { kept, kind })) {
+  const stored = await readDue(runtime, data);
+  if (stored === undefined) return;
+  const event = await eventWordsOf(runtime, handle, stored.eventTypeId);
+  for (const recipient of await recipientsOf(runtime, handle, { stored, kind })) {
     const mail = {
       handle,
       origin: "scheduling" as const,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
-        ...layOut(bookingLetter({ kept, kind, reader, event })),
-        ...(reader.as === "owner" && { replyTo: kept.attendee.email }),
+        ...layOut(bookingLetter({ stored, kind, recipient, event })),
+        ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
-      attachments: await attachmentsOf(runtime, handle, { kept, reader, event }),
-      caps: by === "owner" || reader.isOwner ? [] : ["visitor" as const],
-      key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(reader.email)}${kind === "link" ? ` ${kept.meetingUrl}` : ""}`,
+      attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),
+      caps: by === "owner" || recipient.isOwner ? [] : ["visitor" as const],
+      key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(recipient.email)}${kind === "link" ? ` ${stored.meetingUrl}` : ""}`,
     };
     const { senderId } = sender || {};
-    if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [reader.email], purpose: "CALENDAR" });
-    else await sendForHandle(runtime, { ...mail, to: reader.email });
+    if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [recipient.email], purpose: "CALENDAR" });
+    else await sendForHandle(runtime, { ...mail, to: recipient.email });
   }
 }
 
@@ -67,13 +67,13 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 export async function aboutBooking(
   runtime: Runtime,
   handle: string,
-  kept: BookingRecord,
+  stored: BookingRecord,
 ): Promise<Record<"title" | "description", string>> {
-  const { labels } = await eventWordsOf(runtime, handle, kept.eventTypeId);
+  const { labels } = await eventWordsOf(runtime, handle, stored.eventTypeId);
   const language = spokenLanguage((await settingsOf(runtime.redis, handle)).language);
-  const { title, attendee } = kept;
+  const { title, attendee } = stored;
   const who = attendee.name;
-  const facts = peopleFacts(kept, { who, labels, language });
+  const facts = peopleFacts(stored, { who, labels, language });
   const names = { title, name: presentableName(who) ?? attendee.email };
   return {
     title: fillPlaceholders(wordsOf(language).mails.booking.calendarTitle, names),
@@ -112,16 +112,16 @@ export async function eventWordsOf({ redis }: Runtime, handle: string, eventType
 async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
   const { handle, bookingUid, kind, sequence } = data;
   const read = async (): Promise<BookingRecord | undefined> => {
-    const kept = await findBooking(runtime.redis, handle, bookingUid);
-    return kept?.sequence === sequence && isDue(kept, kind, runtime.now()) ? kept : undefined;
+    const stored = await findBooking(runtime.redis, handle, bookingUid);
+    return stored?.sequence === sequence && isDue(stored, kind, runtime.now()) ? stored : undefined;
   };
-  const kept = await read();
+  const stored = await read();
   const key = keys.booking(handle, bookingUid);
-  if (kind === "link") return (await runtime.redis.hexists(key, "linkless")) ? kept : undefined;
+  if (kind === "link") return (await runtime.redis.hexists(key, "linkless")) ? stored : undefined;
   const mayWait = kind === "confirmed" || kind === "rescheduled";
-  if (kept === undefined || !mayWait || !(await awaitsLink(runtime, handle, kept))) return kept;
+  if (stored === undefined || !mayWait || !(await awaitsLink(runtime, handle, stored))) return stored;
   const { waited = 0 } = data;
-  if (waited < MAX_LINK_WAITS && kept.syncStatus === "OK") {
+  if (waited < MAX_LINK_WAITS && stored.syncStatus === "OK") {
     const id = `mail-${bookingUid}-${kind}-${sequence}-waited-${waited + 1}`;
     await runtime.queues.later(job("scheduling.mail", id, { ...data, waited: waited + 1 }, { delay: LINK_WAIT_MS }));
     return undefined;
@@ -144,12 +144,12 @@ const statusesOf: Record<MailKind, BookingStatus[]> = {
   unrefunded: ["CANCELLED", "REJECTED"],
 };
 
-function isDue(kept: BookingRecord, kind: MailKind, now: number): boolean {
-  if (!statusesOf[kind].includes(statusAt(kept, now))) return false;
-  if (kind === "unrefunded") return kept.payment?.status === "REFUND_DUE";
-  if (kind === "refunded") return kept.payment?.status === "REFUND_DUE" || kept.payment?.status === "REFUNDED";
-  if (kind === "link") return kept.meetingUrl !== null;
-  return kind !== "reminder" || Date.parse(kept.start) > now;
+function isDue(stored: BookingRecord, kind: MailKind, now: number): boolean {
+  if (!statusesOf[kind].includes(statusAt(stored, now))) return false;
+  if (kind === "unrefunded") return stored.payment?.status === "REFUND_DUE";
+  if (kind === "refunded") return stored.payment?.status === "REFUND_DUE" || stored.payment?.status === "REFUNDED";
+  if (kind === "link") return stored.meetingUrl !== null;
+  return kind !== "reminder" || Date.parse(stored.start) > now;
 }
 
 /** True for a booking that was ever confirmed, so that calendars contain it. */
@@ -158,27 +158,27 @@ function wasConfirmed({ confirmedAt, everConfirmed = false }: BookingRecord): bo
 }
 
 /** Guests are informed only once a booking is confirmed. */
-async function readersOf(
+async function recipientsOf(
   runtime: Runtime,
   handle: string,
-  { kept, kind }: { kept: BookingRecord; kind: MailKind },
+  { stored, kind }: { stored: BookingRecord; kind: MailKind },
 ): Promise<Recipient[]> {
   const { redis } = runtime;
   const [owners, settings] = await Promise.all([ownerAddresses(redis, handle), settingsOf(redis, handle)]);
-  const visitorLanguage = spokenLanguage(kept.language, settings.language);
-  const reader = (as: Recipient["as"], email: string): Recipient => ({
+  const visitorLanguage = spokenLanguage(stored.language, settings.language);
+  const recipient = (as: Recipient["as"], email: string): Recipient => ({
     email,
     as,
     isOwner: owners.some((one) => sameAddress(one) === sameAddress(email)),
     language: as === "owner" ? spokenLanguage(settings.language) : visitorLanguage,
     host: settings.displayName ?? handle,
-    links: linksOf(runtime, handle, { kept, as, email }),
+    links: linksOf(runtime, handle, { stored, as, email }),
   });
-  const guests = wasConfirmed(kept) && kind !== "refunded" && kind !== "unrefunded" ? kept.guests : [];
+  const guests = wasConfirmed(stored) && kind !== "refunded" && kind !== "unrefunded" ? stored.guests : [];
   const list = [
-    ...(kind === "unrefunded" ? [] : [reader("attendee", kept.attendee.email)]),
-    ...guests.map(({ email }) => reader("guest", email)),
-    ...owners.map((email) => reader("owner", email)),
+    ...(kind === "unrefunded" ? [] : [recipient("attendee", stored.attendee.email)]),
+    ...guests.map(({ email }) => recipient("guest", email)),
+    ...owners.map((email) => recipient("owner", email)),
   ];
   const isFirst = ({ email }: Recipient, at: number) =>
     list.findIndex((one) => sameAddress(one.email) === sameAddress(email)) === at;
@@ -189,11 +189,11 @@ async function readersOf(
 function linksOf(
   runtime: Runtime,
   handle: string,
-  { kept, as, email }: { kept: BookingRecord; as: Recipient["as"]; email: string },
+  { stored, as, email }: { stored: BookingRecord; as: Recipient["as"]; email: string },
 ): Recipient["links"] {
   if (as === "guest") return [];
-  if (as === "attendee") return [["manage", manageUrl(runtime, handle, kept)]];
-  const { bookingUid, sequence, status } = kept;
+  if (as === "attendee") return [["manage", manageUrl(runtime, handle, stored)]];
+  const { bookingUid, sequence, status } = stored;
   const purposes = status === "PENDING" ? (["confirm", "decline", "open"] as const) : (["open"] as const);
   return purposes.map((purpose) => [purpose, ownerLink(runtime.env, { handle, bookingUid, sequence, purpose, email })]);
 }
@@ -205,18 +205,18 @@ function linksOf(
 async function attachmentsOf(
   runtime: Runtime,
   handle: string,
-  { kept, reader, event }: { kept: BookingRecord; reader: Recipient; event: EventWords },
+  { stored, recipient, event }: { stored: BookingRecord; recipient: Recipient; event: EventWords },
 ): Promise<MimeFile[]> {
   // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
-  if (!wasConfirmed(kept)) return [];
-  const booking = toBooking(handle, kept, runtime.now());
+  if (!wasConfirmed(stored)) return [];
+  const booking = toBooking(handle, stored, runtime.now());
   const { method, text } =
-    reader.as === "attendee"
+    recipient.as === "attendee"
       ? await visitorFile(runtime, handle, booking)
       : calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
           description: event.description,
-          ...(reader.as === "owner" ? { owner: { email: reader.email, name: reader.host } } : {}),
-          ...(reader.isOwner ? {} : { uid: guestUid(booking) }),
+          ...(recipient.as === "owner" ? { owner: { email: recipient.email, name: recipient.host } } : {}),
+          ...(recipient.isOwner ? {} : { uid: guestUid(booking) }),
         });
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text).toString("base64") }];

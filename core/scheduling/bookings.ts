@@ -118,10 +118,10 @@ interface Seen {
 
 /** The owner accepts a request; `booking_not_pending` unless it awaits this. */
 export async function confirmBooking(runtime: Runtime, input: BookingPath & Seen): Promise<{ booking: Booking }> {
-  const booking = await changeBooking(runtime, input, (kept) => {
-    mustBePending(kept, input, runtime.now());
+  const booking = await changeBooking(runtime, input, (stored) => {
+    mustBePending(stored, input, runtime.now());
     const at = timestamp(runtime);
-    return { step: "confirmed", booking: { ...kept, status: "ACCEPTED", confirmedAt: at, updatedAt: at } };
+    return { step: "confirmed", booking: { ...stored, status: "ACCEPTED", confirmedAt: at, updatedAt: at } };
   });
   return { booking };
 }
@@ -131,14 +131,17 @@ export async function declineBooking(
   runtime: Runtime,
   input: BookingPath & Infer<typeof declining> & Seen,
 ): Promise<{ booking: Booking }> {
-  const booking = await changeBooking(runtime, input, (kept) => {
-    mustBePending(kept, input, runtime.now());
+  const booking = await changeBooking(runtime, input, (stored) => {
+    mustBePending(stored, input, runtime.now());
     const why = {
       cancellationReason: input.reason ?? null,
       cancelledBy: "owner",
       updatedAt: timestamp(runtime),
     } as const;
-    return { step: "declined", booking: { ...kept, ...why, status: "REJECTED", payment: endedPayment(kept, true) } };
+    return {
+      step: "declined",
+      booking: { ...stored, ...why, status: "REJECTED", payment: endedPayment(stored, true) },
+    };
   });
   return { booking };
 }
@@ -146,8 +149,12 @@ export async function declineBooking(
 /** A booking as its owner sees it; `booking_not_found`. */
 export async function readBooking(runtime: Runtime, input: BookingPath): Promise<{ booking: Booking }> {
   const { handle, bookingUid } = input;
-  const kept = await requireRecord<StoredBooking>(runtime.redis, keys.booking(handle, bookingUid), "booking_not_found");
-  return { booking: toBooking(handle, kept, runtime.now()) };
+  const stored = await requireRecord<StoredBooking>(
+    runtime.redis,
+    keys.booking(handle, bookingUid),
+    "booking_not_found",
+  );
+  return { booking: toBooking(handle, stored, runtime.now()) };
 }
 
 /** The handle's bookings by start, latest first or, with `order=asc`, earliest first. */
@@ -155,7 +162,7 @@ export async function listBookings(runtime: Runtime, input: BookingListing): Pro
   const { handle, status } = input;
   const { uids, nextCursor } = await uidsOf(runtime, input);
   const records = await readRecords<StoredBooking>(runtime.redis, uids, (uid) => keys.booking(handle, uid));
-  const bookings = records.map((kept) => toBooking(handle, kept, runtime.now()));
+  const bookings = records.map((stored) => toBooking(handle, stored, runtime.now()));
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
@@ -186,13 +193,13 @@ export async function resumeBookings(
 /** The booking of a public path; `booking_not_found` for all that is unknown there. */
 async function findPublicBooking(runtime: Runtime, input: PublicBookingPath): Promise<BookingRecord> {
   const { handle, eventSlug, bookingUid } = input;
-  const [moment, kept] = await Promise.all([
+  const [snapshot, stored] = await Promise.all([
     readCatalogSnapshot(runtime, handle),
     findBooking(runtime.redis, handle, bookingUid),
   ]);
-  const slugs = [kept?.eventSlug, offerOf(moment, kept?.eventTypeId)?.event.slug];
-  if (moment === undefined || kept === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
-  return kept;
+  const slugs = [stored?.eventSlug, offerOf(snapshot, stored?.eventTypeId)?.event.slug];
+  if (snapshot === undefined || stored === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
+  return stored;
 }
 
 function cancel(
@@ -200,19 +207,19 @@ function cancel(
   input: BookingPath & Infer<typeof cancellation> & { visitor?: Visitor },
 ): Promise<Booking> {
   const { visitor } = input;
-  return changeBooking(runtime, input, (kept) => {
-    if (kept.status === "CANCELLED") return undefined;
-    const isOver = statusAt(kept, runtime.now()) === "REJECTED" || Date.parse(kept.start) <= runtime.now();
+  return changeBooking(runtime, input, (stored) => {
+    if (stored.status === "CANCELLED") return undefined;
+    const isOver = statusAt(stored, runtime.now()) === "REJECTED" || Date.parse(stored.start) <= runtime.now();
     if (isOver) throw new Fail("booking_not_cancellable");
     const why = {
       cancellationReason: input.cancellationReason ?? null,
       cancelledBy: visitor ? ("visitor" as const) : ("owner" as const),
       updatedAt: timestamp(runtime),
     };
-    const isDue = visitor === undefined || toBooking(input.handle, kept, runtime.now()).payment?.refundable === true;
-    const booking: StoredBooking = { ...kept, ...why, status: "CANCELLED", payment: endedPayment(kept, isDue) };
+    const isDue = visitor === undefined || toBooking(input.handle, stored, runtime.now()).payment?.refundable === true;
+    const booking: StoredBooking = { ...stored, ...why, status: "CANCELLED", payment: endedPayment(stored, isDue) };
     const step = visitor ? "cancelledByVisitor" : "cancelledByOwner";
-    return { step: kept.status === "PENDING_PAYMENT" ? "endedUnpaid" : step, booking, visitor };
+    return { step: stored.status === "PENDING_PAYMENT" ? "endedUnpaid" : step, booking, visitor };
   });
 }
 
@@ -221,8 +228,8 @@ function endedPayment({ payment }: StoredBooking, isDue: boolean): StoredBooking
   return payment?.status === "PAID" && isDue ? { ...payment, status: "REFUND_DUE" } : payment;
 }
 
-function mustBePending(kept: BookingRecord, { sequence = kept.sequence }: Seen, now: number): void {
-  if (statusAt(kept, now) !== "PENDING" || sequence !== kept.sequence) throw new Fail("booking_not_pending");
+function mustBePending(stored: BookingRecord, { sequence = stored.sequence }: Seen, now: number): void {
+  if (statusAt(stored, now) !== "PENDING" || sequence !== stored.sequence) throw new Fail("booking_not_pending");
 }
 
 /** One page of uids by start and uid; the cursor is the position of the last one. */

@@ -159,15 +159,15 @@ async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> 
  * Without `at`, the instant of their reading, some are not read yet, and the times age on.
  */
 async function updateBusy(runtime: Runtime, handle: string, at?: number): Promise<void> {
-  const kept = (await selectionsOf(runtime, handle)).flatMap(({ account, busyCalendarIds }) =>
+  const objects = (await selectionsOf(runtime, handle)).flatMap(({ account, busyCalendarIds }) =>
     busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
   );
-  if (kept.length === 0) return clearBusy(runtime, handle);
+  if (objects.length === 0) return clearBusy(runtime, handle);
   const readAt = at ?? Number((await runtime.redis.hget(keys.busyState(handle), "at")) ?? 0);
-  const source = await sourceOf(runtime, kept);
+  const source = await sourceOf(runtime, objects);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
   const taken: BusyInterval[] = [];
-  for (const key of kept) await addTaken(runtime, key, taken);
+  for (const key of objects) await addTaken(runtime, key, taken);
   await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, taken), source, readAt });
 }
 
@@ -185,9 +185,9 @@ async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): P
 }
 
 /** A digest of the calendar states behind the busy times; an unreachable calendar counts with its last known state. */
-async function sourceOf({ redis }: Runtime, kept: string[]): Promise<string> {
+async function sourceOf({ redis }: Runtime, objects: string[]): Promise<string> {
   const readings = await pipelined(redis, (pipeline) => {
-    for (const key of kept) pipeline.hget(key, readingField);
+    for (const key of objects) pipeline.hget(key, readingField);
   });
   const states = readings.map((json) => (JSON.parse((json as string | null) ?? "{}") as Partial<Reading>).state ?? "");
   return digest(states.join(" "));

@@ -28,7 +28,7 @@ const MAX_RETRIED_BOOKINGS = 100;
 interface Sync {
   runtime: Runtime;
   handle: string;
-  kept: BookingRecord;
+  stored: BookingRecord;
   /** Nothing is requested or written after the lease has ended. */
   lease: AbortSignal;
   /** The provider's state of the booking, and where that is. */
@@ -52,10 +52,10 @@ export async function syncBooking(
   { handle, bookingUid, once }: JobData<"scheduling.sync">,
 ): Promise<void> {
   const failure = await withLock(runtime.redis, keys.syncLock(handle, bookingUid), async (lease) => {
-    const kept = await findBooking(runtime.redis, handle, bookingUid);
-    if (kept === undefined) return undefined;
+    const stored = await findBooking(runtime.redis, handle, bookingUid);
+    if (stored === undefined) return undefined;
     const written = JSON.parse((await runtime.redis.hget(keys.booking(handle, bookingUid), "written")) ?? "{}");
-    const sync: Sync = { runtime, handle, kept, lease, written };
+    const sync: Sync = { runtime, handle, stored, lease, written };
     // First, so that the next pull retries whatever a crash cuts off.
     await runtime.redis.sadd(keys.unsynced(handle), bookingUid);
     await callProviders(sync);
@@ -90,8 +90,8 @@ export async function resyncAll(runtime: Runtime, handle: string, turn: number):
 }
 
 async function callProviders(sync: Sync): Promise<void> {
-  const { runtime, handle, kept } = sync;
-  if (statusAt(kept, runtime.now()) !== "ACCEPTED") {
+  const { runtime, handle, stored } = sync;
+  if (statusAt(stored, runtime.now()) !== "ACCEPTED") {
     await remove(sync, "event");
     await remove(sync, "meeting");
     return;
@@ -102,15 +102,15 @@ async function callProviders(sync: Sync): Promise<void> {
 }
 
 async function putMeeting(sync: Sync): Promise<void> {
-  const { runtime, handle, kept, written } = sync;
-  const maker = await meetingMaker(runtime, handle, kept);
+  const { runtime, handle, stored, written } = sync;
+  const maker = await meetingMaker(runtime, handle, stored);
   if (maker === undefined) return;
   const { account, meetings } = maker;
   const { meeting: last } = written;
   const { credentialId } = account;
   const earlier = last?.credentialId === credentialId ? { earlier: last } : {};
   await attempt(sync, account, async () => {
-    const event = await eventOf(runtime, handle, { kept, meeting: null });
+    const event = await eventOf(runtime, handle, { stored, meeting: null });
     const meeting = await meetings.put(runtime, account, { event, ...earlier });
     sync.meetingUrl = meeting.url;
     return { meeting: { credentialId, ...meeting } };
@@ -125,9 +125,9 @@ async function putEvent(sync: Sync, { account, calendars, calendarId }: Destinat
   if (!isSame) await remove(sync, "event");
   if (sync.written.event && !isSame) return;
   await attempt(sync, account, async () => {
-    const kept = { ...sync.kept, meetingUrl: sync.meetingUrl ?? sync.kept.meetingUrl };
-    const meeting = calendars.meeting && calendars.meeting === kept.location?.type ? calendars.meeting : null;
-    const content = await eventOf(runtime, handle, { kept, meeting });
+    const stored = { ...sync.stored, meetingUrl: sync.meetingUrl ?? sync.stored.meetingUrl };
+    const meeting = calendars.meeting && calendars.meeting === stored.location?.type ? calendars.meeting : null;
+    const content = await eventOf(runtime, handle, { stored, meeting });
     const earlier = isSame ? { earlier: before } : {};
     const event = await calendars.put(runtime, account, { calendarId, event: content, ...earlier });
     sync.meetingUrl ??= event.meetingUrl ?? undefined;
@@ -168,7 +168,7 @@ async function attempt(
   account: ProviderAccount | undefined,
   work: () => Promise<Sync["written"]>,
 ): Promise<void> {
-  const { runtime, handle, kept, lease } = sync;
+  const { runtime, handle, stored, lease } = sync;
   lease.throwIfAborted();
   try {
     sync.written = { ...sync.written, ...(await work()) };
@@ -179,27 +179,27 @@ async function attempt(
     return;
   }
   lease.throwIfAborted();
-  await runtime.redis.hset(keys.booking(handle, kept.bookingUid), "written", JSON.stringify(sync.written));
+  await runtime.redis.hset(keys.booking(handle, stored.bookingUid), "written", JSON.stringify(sync.written));
 }
 
 /** A booking as a calendar event. */
 export async function eventOf(
   runtime: Runtime,
   handle: string,
-  { kept, meeting }: { kept: BookingRecord; meeting: CalendarEvent["meeting"] },
+  { stored, meeting }: { stored: BookingRecord; meeting: CalendarEvent["meeting"] },
 ): Promise<CalendarEvent> {
-  const { bookingUid, sequence, start, end, location, meetingUrl, updatedAt } = kept;
-  const timeZone = storedZone(kept.timeZone);
+  const { bookingUid, sequence, start, end, location, meetingUrl, updatedAt } = stored;
+  const timeZone = storedZone(stored.timeZone);
   return {
     ...{ bookingUid, uid: ownUid(runtime.env, bookingUid), sequence, start, end, timeZone, meeting, updatedAt },
-    ...(await aboutBooking(runtime, handle, kept)),
+    ...(await aboutBooking(runtime, handle, stored)),
     location: meetingUrl ?? (location?.label || null),
   };
 }
 
 /** Stores the outcome of an attempt, with an event if it became degraded. */
-async function settle({ runtime, handle, kept, failure, ...sync }: Sync): Promise<void> {
-  const { bookingUid } = kept;
+async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Promise<void> {
+  const { bookingUid } = stored;
   await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
     // The meeting of a booking that was moved or ended meanwhile is about to be removed.
     const meetingUrl = (before.status === "ACCEPTED" && sync.meetingUrl) || before.meetingUrl;

@@ -68,9 +68,9 @@ export async function readFeed(
   await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
   const bookings = await feedBookings(runtime, handle);
   const entries = await Promise.all(
-    bookings.map(async (kept) => ({
-      event: await eventOf(runtime, handle, { kept, meeting: null }),
-      isTentative: statusAt(kept, runtime.now()) === "PENDING",
+    bookings.map(async (stored) => ({
+      event: await eventOf(runtime, handle, { stored, meeting: null }),
+      isTentative: statusAt(stored, runtime.now()) === "PENDING",
     })),
   );
   const text = calendarOf(await displayNameOf(redis, handle), entries);

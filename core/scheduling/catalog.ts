@@ -53,7 +53,7 @@ const catalogsOf = perConnection(() => new VersionedCache<Catalog>(MAX_CACHED_BY
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
 export async function readCatalogSnapshot({ redis }: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {
-  const [[status, epoch], versions] = await coalesce(redis, `moment ${handle}`, () =>
+  const [[status, epoch], versions] = await coalesce(redis, `catalog ${handle}`, () =>
     Promise.all([
       redis.hmget(keys.handle(handle), "status", "createdAt"),
       redis.mget(keys.catalogVersion(handle), keys.timesVersion(handle)),

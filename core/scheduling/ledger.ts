@@ -104,7 +104,7 @@ export async function changeIfKept(
 }
 
 type NextChange = (Change & { ifTaken?: Change }) | undefined;
-type MakeChange = (kept: BookingRecord) => NextChange | Promise<NextChange>;
+type MakeChange = (stored: BookingRecord) => NextChange | Promise<NextChange>;
 
 /** Commits a change as `changeIfKept` does; `booking_not_found` if the booking is gone. */
 export async function changeBooking(
@@ -138,8 +138,8 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
 /** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
-  const { refundUntilMinutes = usualRefundMinutes, account: _account, paid: _paid, ...kept } = booking.payment;
-  const { refundReportedAt: _reportedAt, ...payment } = kept;
+  const { refundUntilMinutes = usualRefundMinutes, account: _account, paid: _paid, ...others } = booking.payment;
+  const { refundReportedAt: _reportedAt, ...payment } = others;
   const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
   return { ...payment, refundUntil, refundable: payment.status === "PAID" && now <= Date.parse(refundUntil) };
 }

@@ -61,31 +61,31 @@ export async function decideByLink(
 
 interface FoundBooking {
   link: OwnerLink;
-  kept: BookingRecord;
+  stored: BookingRecord;
 }
 
 /** The booking of a valid link, while the handle is active and has that owner. */
 async function findLinked(runtime: Runtime, input: LinkInput): Promise<FoundBooking | undefined> {
   const link = readOwnerLink(runtime.env, input);
   if (link === undefined) return undefined;
-  const [handle, owners, kept] = await Promise.all([
+  const [handle, owners, stored] = await Promise.all([
     findHandle(runtime.redis, link.handle),
     ownerAddresses(runtime.redis, link.handle),
     findBooking(runtime.redis, link.handle, link.bookingUid),
   ]);
   const isOwners = owners.some((address) => addressDigest(address) === link.owner);
-  return handle?.active && isOwners && kept ? { link, kept } : undefined;
+  return handle?.active && isOwners && stored ? { link, stored } : undefined;
 }
 
-function stateOf({ link, kept }: FoundBooking, now: number): OwnerState {
+function stateOf({ link, stored }: FoundBooking, now: number): OwnerState {
   const { purpose, sequence } = link;
-  if (purpose === "open" && Date.parse(kept.end) <= now) return "over";
-  if (purpose !== "open" && Date.parse(kept.start) <= now) return "expired";
-  const status = statusAt(kept, now);
+  if (purpose === "open" && Date.parse(stored.end) <= now) return "over";
+  if (purpose !== "open" && Date.parse(stored.start) <= now) return "expired";
+  const status = statusAt(stored, now);
   if (status !== "PENDING") return decided[status];
   if (purpose === "open") return "pending";
   // A mail is about one time: its link can't confirm another one.
-  return sequence === kept.sequence ? purpose : "changed";
+  return sequence === stored.sequence ? purpose : "changed";
 }
 
 const decided = {
@@ -98,16 +98,16 @@ const decided = {
 async function visitOf(
   runtime: Runtime,
   { visitorLanguage }: LinkInput,
-  { link, kept, state }: FoundBooking & { state: OwnerState },
+  { link, stored, state }: FoundBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
   const [settings, host, event] = await Promise.all([
     settingsOf(runtime.redis, handle),
     displayNameOf(runtime.redis, handle),
-    eventWordsOf(runtime, handle, kept.eventTypeId),
+    eventWordsOf(runtime, handle, stored.eventTypeId),
   ]);
   const language = spokenLanguage(visitorLanguage, settings.language);
-  const reader = { email: "", as: "owner" as const, isOwner: true, language, host, links: [] };
+  const recipient = { email: "", as: "owner" as const, isOwner: true, language, host, links: [] };
   const isShown = state !== "expired" && state !== "over";
-  return { state, language, host, facts: isShown ? bookingFacts({ kept, reader, event }) : [] };
+  return { state, language, host, facts: isShown ? bookingFacts({ stored, recipient, event }) : [] };
 }

@@ -53,15 +53,15 @@ const timesOf = perConnection(() => new VersionedCache<Times & { state: string; 
 export async function cachedTimes(
   redis: Redis,
   handle: string,
-  asked: { state: string; from: number; to: number },
+  query: { state: string; from: number; to: number },
 ): Promise<Times> {
   // Whole days, so that the windows of many visitors share the cache.
-  const from = Math.floor(asked.from / day) * day;
-  const to = Math.ceil(asked.to / day) * day;
-  return timesOf(redis).get(`${handle} ${from} ${to}`, asked.state, async () => {
+  const from = Math.floor(query.from / day) * day;
+  const to = Math.ceil(query.to / day) * day;
+  return timesOf(redis).get(`${handle} ${from} ${to}`, query.state, async () => {
     const times = await readTimes(redis, handle, { from, to });
     const bytes = 500 + times.blocks.length * BLOCK_BYTES + times.busy.length * BUSY_BYTES;
-    return { ...times, state: asked.state, bytes };
+    return { ...times, state: query.state, bytes };
   });
 }
 

@@ -134,8 +134,8 @@ export class Records<T> {
     const json = JSON.stringify({ ...value, version: undefined });
     const input = { version, json, member, score, ...lookupFields(value, slugs), field, companion: beside?.value, max };
     const result = await store.queues.step(handle, jobs, (outbox, entries) => {
-      const places = this.#scriptKeys(handle, member);
-      const all = { ...places, outbox, companion: beside?.key ?? places.record };
+      const scriptKeys = this.#scriptKeys(handle, member);
+      const all = { ...scriptKeys, outbox, companion: beside?.key ?? scriptKeys.record };
       return scripts.putRecord(store.redis, all, { ...input, jobs: entries });
     });
     if (result === "taken" && slugs) throw slugs.taken();

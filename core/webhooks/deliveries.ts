@@ -116,13 +116,13 @@ async function queueDeliveries(
   const written = deliveries.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
   const input = { now, keepMs: EVENT_TTL_MS, callMs: CALL_TTL_MS, deliveries: written };
   await runtime.queues.step(handle, [wakeJob(runtime, handle, webhookId)], (outbox, jobs) => {
-    const places = {
+    const scriptKeys = {
       delivery: keys.webhookDelivery(handle, ""),
       list: keys.webhookDeliveries(handle, webhookId),
       queue: keys.webhookQueue(handle, webhookId),
       awake: keys.webhookAwake(handle, webhookId),
     };
-    return scripts.queueDeliveries(runtime.redis, { ...places, outbox }, { ...input, jobs });
+    return scripts.queueDeliveries(runtime.redis, { ...scriptKeys, outbox }, { ...input, jobs });
   });
   return deliveries;
 }

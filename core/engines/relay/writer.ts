@@ -13,11 +13,11 @@ export async function claimRun(
 ): Promise<RunPublisher | ClaimRefusal> {
   const { redis, times } = tools;
   const input = { generation, token: randomUUID(), lostMs: times.lost, keepMs: times.keep };
-  const word = await scripts.claimRun(redis, runKeys(runId), input);
-  if (word === "claimed") return new RunWriter(tools, runId, generation);
-  if (word === "sent") await endRun(redis, runId, { state: "lost", condition: "anyway" });
-  if (word === "unread") await endRun(redis, runId, { state: "cancelled", condition: "unread" });
-  return word;
+  const reply = await scripts.claimRun(redis, runKeys(runId), input);
+  if (reply === "claimed") return new RunWriter(tools, runId, generation);
+  if (reply === "sent") await endRun(redis, runId, { state: "lost", condition: "anyway" });
+  if (reply === "unread") await endRun(redis, runId, { state: "cancelled", condition: "unread" });
+  return reply;
 }
 
 /** Writes one run: one entry at a time, with the chunks that have come since the last one was stored. */
@@ -111,8 +111,8 @@ class RunWriter implements RunPublisher {
   }
 
   async #finish(state: "done" | "failed"): Promise<void> {
-    const word = await endRun(this.#tools.redis, this.#runId, { state, condition: "written", newest: this.#newest() });
-    if (word === "refused" || word === "unknown") this.#stop(new RunLost(`The end was ${word}.`));
+    const reply = await endRun(this.#tools.redis, this.#runId, { state, condition: "written", newest: this.#newest() });
+    if (reply === "refused" || reply === "unknown") this.#stop(new RunLost(`The end was ${reply}.`));
     else this.release();
   }
 
@@ -130,8 +130,8 @@ class RunWriter implements RunPublisher {
   /** Cancels a run that nobody reads. */
   async #check(): Promise<void> {
     try {
-      const word = await this.#learn();
-      if (word !== "unread" || performance.now() <= this.#lenientUntil) return;
+      const reply = await this.#learn();
+      if (reply !== "unread" || performance.now() <= this.#lenientUntil) return;
       const ended = await endRun(this.#tools.redis, this.#runId, { state: "cancelled", condition: "unread" });
       if (ended !== "refused") this.#stop(new RunCancelled("Every reader left."));
     } catch (error) {
@@ -145,14 +145,14 @@ class RunWriter implements RunPublisher {
   async #learn(): Promise<string> {
     const { redis, times } = this.#tools;
     const input = { generation: this.#generation, lostMs: times.lost, keepMs: times.keep };
-    const word = await scripts.checkRun(redis, runKeys(this.#runId), input);
+    const reply = await scripts.checkRun(redis, runKeys(this.#runId), input);
     const now = performance.now();
     // After an outage, leases of live readers have expired: they get time to renew.
     if (now - this.#checkedAt > 8 * times.check) this.#lenientUntil = now + times.lease;
     this.#checkedAt = now;
-    const isOurs = word === "read" || word === "unread" || word === this.#ending;
-    if (!isOurs) this.#stop(word === "cancelled" ? new RunCancelled("Stopped.") : new RunLost(`The run is ${word}.`));
-    return word;
+    const isOurs = reply === "read" || reply === "unread" || reply === this.#ending;
+    if (!isOurs) this.#stop(reply === "cancelled" ? new RunCancelled("Stopped.") : new RunLost(`The run is ${reply}.`));
+    return reply;
   }
 
   #stop(reason: RunLost | RunCancelled): void {
