@@ -3,7 +3,7 @@ import process from "node:process";
 import { clearInterval, setInterval } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { drainMs, failStartup, type StopSignal, shutdown, startProcess } from "../core/process.ts";
+import { DRAIN_MS, failStartup, type StopSignal, shutdown, startProcess } from "../core/process.ts";
 import { buildApp } from "./app.ts";
 
 /**
@@ -53,7 +53,7 @@ async function stop(signal: StopSignal): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   // Connections that were busy until now would otherwise stay open for their next request.
   const closing = setInterval(() => server.closeIdleConnections(), 50);
-  await Promise.race([closed, sleep(waits ? drainMs : 0)]);
+  await Promise.race([closed, sleep(waits ? DRAIN_MS : 0)]);
   await runtime.relay.close();
   await closed;
   clearInterval(closing);

@@ -7,9 +7,9 @@ import type { Log } from "./platform/log-events.ts";
 import type { Runtime } from "./platform/runtime.ts";
 
 /** Ms after the first signal at which an unfinished process exits anyway: most platforms send SIGKILL after 30 s. */
-const shutdownTimeoutMs = 24_000;
+const SHUTDOWN_TIMEOUT_MS = 24_000;
 /** Ms within which running answers may finish after SIGTERM. */
-export const drainMs = 15_000;
+export const DRAIN_MS = 15_000;
 
 /** A signal that stops a process: after SIGTERM running answers may finish, after SIGINT they are cut off. */
 export type StopSignal = "SIGTERM" | "SIGINT";
@@ -69,7 +69,7 @@ function firstStopSignal(): Promise<StopSignal> {
   return new Promise((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const)
       process.on(signal, () => {
-        setTimeout(() => process.exit(1), shutdownTimeoutMs).unref();
+        setTimeout(() => process.exit(1), SHUTDOWN_TIMEOUT_MS).unref();
         resolve(signal);
       });
   });

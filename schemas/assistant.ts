@@ -3,7 +3,7 @@ import * as s from "./schema.ts";
 /** Most code points of a visitor's question (docs/reference.md, "Questions"). */
 export const MAX_QUESTION_LENGTH = 500;
 /** Most messages of a chat that are read; earlier ones are ignored (docs/reference.md, "Questions"). */
-export const lastMessages = 40;
+export const LAST_MESSAGES = 40;
 
 /** `POST …/agentic-question`. Length is checked in code points by the function, for its own error code. */
 export const question = s.object({ question: s.string() });

@@ -30,7 +30,7 @@ export type MailEventType = (typeof eventTypes)[number];
 /** Most recipients of one message. */
 export const MAX_RECIPIENTS = 50;
 /** Most addresses in a request, including duplicates. */
-const mostNamed = 1000;
+const MAX_ADDRESSES = 1000;
 
 const purpose = s.oneOf(...purposes);
 const status = s.oneOf(...statuses);
@@ -134,14 +134,14 @@ export const identityAnswer = s.object({ identity, senderProfiles: s.array(sende
 // templates
 
 /** Longest subject in characters and longest body in bytes of UTF-16 code units. */
-const longestSubject = 500;
-const longestBody = 262_144;
+const MAX_SUBJECT_LENGTH = 500;
+const MAX_BODY_LENGTH = 262_144;
 
 const templateBody = {
   name: s.line(200),
-  subject: s.line(longestSubject),
-  html: s.optional(s.nullable(s.text(longestBody))),
-  text: s.optional(s.nullable(s.text(longestBody))),
+  subject: s.line(MAX_SUBJECT_LENGTH),
+  html: s.optional(s.nullable(s.text(MAX_BODY_LENGTH))),
+  text: s.optional(s.nullable(s.text(MAX_BODY_LENGTH))),
 };
 const templateDerived = s.ignored("activeVersion", "version", "url", "createdAt", "updatedAt");
 
@@ -193,7 +193,7 @@ export const previewAnswer = s.component("RenderedMail", {
 /** `POST …/messages`. The consent is checked after the body, so its value may be anything here. */
 export const newMessage = s.object({
   senderId,
-  to: s.array(s.email, { minItems: 1, maxItems: mostNamed }),
+  to: s.array(s.email, { minItems: 1, maxItems: MAX_ADDRESSES }),
   purpose,
   templateId: s.string({ minLength: 1, maxLength: 128 }),
   variables: s.withDefault(variables, {}),

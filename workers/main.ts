@@ -1,5 +1,5 @@
 import process from "node:process";
-import { drainMs, failStartup, shutdown, startProcess } from "../core/process.ts";
+import { DRAIN_MS, failStartup, shutdown, startProcess } from "../core/process.ts";
 import { startWorkers } from "./run.ts";
 
 const { runtime, stopSignal } = await startProcess("worker", process.env);
@@ -8,4 +8,4 @@ const workers = await startWorkers(runtime, queues).catch((error) => failStartup
 runtime.log.info({ queues: queues.length === 0 ? "all" : queues }, "worker.ready");
 runtime.log.flush();
 // Running jobs finish or go back to their queue; longer answers end with an error chunk.
-void stopSignal.then((signal) => shutdown("worker", runtime, () => workers.close(signal === "SIGTERM" ? drainMs : 0)));
+void stopSignal.then((signal) => shutdown("worker", runtime, () => workers.close(signal === "SIGTERM" ? DRAIN_MS : 0)));

@@ -7,7 +7,7 @@ import { isDark } from "./agent/colour.ts";
 /** The widget's nonce, by which the widget recognises its own frame. */
 const nonce = location.hash.slice(1);
 /** Maximum height of the frame, in CSS pixels. */
-const tallest = 2000;
+const MAX_HEIGHT_PX = 2000;
 
 const colours = new URLSearchParams(location.search);
 for (const [name, colour] of colours)
@@ -36,7 +36,7 @@ addEventListener("DOMContentLoaded", () => {
 function tellSize(): void {
   tell({
     type: "svc-lead-form-size",
-    height: Math.min(tallest, Math.ceil(document.body.getBoundingClientRect().height)),
+    height: Math.min(MAX_HEIGHT_PX, Math.ceil(document.body.getBoundingClientRect().height)),
   });
 }
 

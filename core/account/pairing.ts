@@ -33,7 +33,7 @@ const SESSION_TTL_SECONDS = 30 * 86_400;
 const START_LIMIT = { burst: 300, rate: 5 };
 /** Characters that are hard to confuse. */
 const CODE_CHARACTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
-const codeLength = 8;
+const CODE_LENGTH = 8;
 
 /** The page of a pending attempt, for the user who decides about it. */
 export interface PairingVisit {
@@ -153,7 +153,7 @@ export function challengeOf(verifier: string): string {
 }
 
 function newCode(): string {
-  return Array.from({ length: codeLength }, () => CODE_CHARACTERS[randomInt(CODE_CHARACTERS.length)]).join("");
+  return Array.from({ length: CODE_LENGTH }, () => CODE_CHARACTERS[randomInt(CODE_CHARACTERS.length)]).join("");
 }
 
 /** The id of the desktop's session, by which its user ends it on the page of the attempt. */

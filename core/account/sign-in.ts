@@ -24,10 +24,10 @@ const MAX_WRONG_CODES = 5;
 const codePurpose = "sign-in code";
 const SESSION_TTL_SECONDS = 12 * 3600;
 /** Codes per network: 3 at once and 3 in 15 minutes for one address, 30 for all addresses together. */
-const addressLimit = { burst: 3, rate: 3 / 900 };
-const networkLimit = { burst: 30, rate: 30 / 900 };
+const ADDRESS_LIMIT = { burst: 3, rate: 3 / 900 };
+const NETWORK_LIMIT = { burst: 30, rate: 30 / 900 };
 /** Codes per address from all networks: 20 at once, then one per hour; at most 44 mails a day. */
-const mailLimit = { burst: 20, rate: 1 / 3600 };
+const MAIL_LIMIT = { burst: 20, rate: 1 / 3600 };
 /** Seconds for which a browser is recognised after its last sign-in: the longest lifetime of a cookie (RFC 6265bis, section 5.5). */
 const KNOWN_BROWSER_SECONDS = 400 * 86_400;
 const knownBrowserCookie = "known-browser";
@@ -132,10 +132,10 @@ async function admitCodeRequest(
   const [id = "", mac = ""] = readCookie(cookie, knownBrowserCookie)?.split(".") ?? [];
   const browser = isSigned(env, "known browser", `${id} ${email}`, mac) ? id : undefined;
   if (browser === undefined)
-    await takeToken(runtime, { name: "sign-in-network", tag: digestTag(env, network), ...networkLimit });
+    await takeToken(runtime, { name: "sign-in-network", tag: digestTag(env, network), ...NETWORK_LIMIT });
   const origin = digestTag(env, email, browser ?? network);
-  await takeToken(runtime, { name: "sign-in-address", tag: origin, ...addressLimit });
-  await takeToken(runtime, { name: "sign-in-mail", tag: digestTag(env, email, browser ?? ""), ...mailLimit });
+  await takeToken(runtime, { name: "sign-in-address", tag: origin, ...ADDRESS_LIMIT });
+  await takeToken(runtime, { name: "sign-in-mail", tag: digestTag(env, email, browser ?? ""), ...MAIL_LIMIT });
 }
 
 /** The cookie that recognises a browser after a sign-in with this address; it is worthless for other addresses. */

@@ -27,17 +27,17 @@ export interface Draft {
 }
 
 /** Ms within which a model must send a first delta, and a first presentable text; otherwise the extractive answer is sent. */
-const firstDeltaMs = 10_000;
-const firstTextMs = 15_000;
+const FIRST_DELTA_MS = 10_000;
+const FIRST_TEXT_MS = 15_000;
 /** Ms without text after which a model counts as finished, also if it goes on thinking. */
-const silenceMs = 20_000;
+const SILENCE_MS = 20_000;
 /** Ms after which an answer in one piece ends with the text so far: its reader waits for 20 s. */
-const wholeMs = 16_000;
+const WHOLE_MS = 16_000;
 /** Characters of a full answer, and the excess that a model is allowed. */
-const answerLength = 2800;
-const overLength = 2000;
+const MAX_ANSWER_LENGTH = 2800;
+const OVER_LENGTH = 2000;
 /** Ms for which a model may load, even after its reader has left. */
-const loadTimeoutMs = 300_000;
+const LOAD_TIMEOUT_MS = 300_000;
 /** Ms of silence after which a model counts as loading when its reader leaves. */
 const LOADING_AFTER_MS = 2000;
 
@@ -130,7 +130,7 @@ class ModelPart {
   /** The first text that passes the check; `""` if the model ends without any. */
   async #firstText(): Promise<string> {
     for (;;) {
-      const deadline = this.#hasBegun ? firstTextMs : firstDeltaMs;
+      const deadline = this.#hasBegun ? FIRST_TEXT_MS : FIRST_DELTA_MS;
       const step = await this.#next(deadline - (performance.now() - this.#startedAt));
       if (step === undefined) return "late";
       const text = step.done ? this.#lastText() : this.#take(step.value);
@@ -141,8 +141,8 @@ class ModelPart {
   async *#rest(first: string): AsyncGenerator<string> {
     yield first;
     for (;;) {
-      const step = await this.#next(this.#textAt + silenceMs - performance.now());
-      const isOver = step === undefined || this.#length > answerLength + overLength;
+      const step = await this.#next(this.#textAt + SILENCE_MS - performance.now());
+      const isOver = step === undefined || this.#length > MAX_ANSWER_LENGTH + OVER_LENGTH;
       if (isOver) return this.#end.abort();
       if (step.done) return yield this.#lastText();
       yield this.#take(step.value);
@@ -166,7 +166,7 @@ class ModelPart {
   async #next(withinMs: number): Promise<IteratorResult<Delta> | undefined> {
     this.#made.signal.throwIfAborted();
     const elapsed = performance.now() - this.#startedAt;
-    const timeoutMs = this.#made.asked.isWhole ? Math.min(withinMs, wholeMs - elapsed) : withinMs;
+    const timeoutMs = this.#made.asked.isWhole ? Math.min(withinMs, WHOLE_MS - elapsed) : withinMs;
     this.#pending ??= this.#deltas.next();
     // A failure after the timeout no longer matters.
     this.#pending.catch(() => undefined);
@@ -191,7 +191,7 @@ class ModelPart {
   /** Lets the model load until its first delta, whose content is discarded. */
   #goOnLoading(): void {
     const stop = () => this.#end.abort();
-    const limits = [this.#made.runtime.shutdownController.signal, AbortSignal.timeout(loadTimeoutMs)];
+    const limits = [this.#made.runtime.shutdownController.signal, AbortSignal.timeout(LOAD_TIMEOUT_MS)];
     const loading = withSignal(limits, async (signal) => {
       signal.addEventListener("abort", stop, { once: true });
       await this.#pending;

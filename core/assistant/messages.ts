@@ -1,4 +1,4 @@
-import { lastMessages, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
+import { LAST_MESSAGES, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import type { Turn } from "../engines/answers/answers.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { membersOf } from "../platform/json.ts";
@@ -35,7 +35,7 @@ interface Message {
 
 /** Parses the latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
 export function readMessages(messages: unknown[]): ChatRequest {
-  const ignored = Math.max(0, messages.length - lastMessages);
+  const ignored = Math.max(0, messages.length - LAST_MESSAGES);
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");
   const text = read[latest]?.text ?? "";

@@ -5,21 +5,21 @@ import type { Delta, Embedder, Model, ModelMessage, ModelTool, Writer } from "..
 /** Reported as `modelId` if no model is configured. */
 const embeddedAnswerer = "embedded-extractive";
 /** Fixed context size in tokens: changing it makes the server reload the model. */
-const contextTokens = 8192;
+const CONTEXT_TOKENS = 8192;
 /** Most tokens of one answer. */
-const answerTokens = 700;
+const ANSWER_TOKENS = 700;
 /** Texts of one embedding request. */
-const batch = 32;
+const BATCH_SIZE = 32;
 /** How long the server keeps an idle model loaded; its own default is five minutes. */
 const keepAlive = "30m";
 /** Ms within which the server must start to respond to a request without a stream. */
-const beginTimeoutMs = 15_000;
-const showTimeoutMs = 2000;
+const BEGIN_TIMEOUT_MS = 15_000;
+const SHOW_TIMEOUT_MS = 2000;
 /** Most bytes of a response: many times what any answer and a batch of vectors take. The client reads lines of any length. */
-const maxResponseBytes = 8_388_608;
+const MAX_RESPONSE_BYTES = 8_388_608;
 /** Ms for which a model's capabilities are cached, and so is a failure to read them. */
-const capabilitiesTtlMs = 600_000;
-const failureTtlMs = 30_000;
+const CAPABILITIES_TTL_MS = 600_000;
+const FAILURE_TTL_MS = 30_000;
 
 /** The models that the settings name, on an Ollama server. */
 export function openModel(env: Env): Model {
@@ -67,13 +67,13 @@ class OllamaWriter implements Writer {
 
   async propose(messages: ModelMessage[], schema: object, signal: AbortSignal): Promise<unknown> {
     const request = { ...(await this.#request(messages)), stream: false as const, format: schema };
-    return JSON.parse((await client(this.#host, signal, beginTimeoutMs).chat(request)).message.content);
+    return JSON.parse((await client(this.#host, signal, BEGIN_TIMEOUT_MS).chat(request)).message.content);
   }
 
   /** Thinking models are asked not to think, or as little as possible: a visitor is waiting. */
   async #request(messages: ModelMessage[]): Promise<ChatRequest> {
     const capabilities = await this.#capabilities();
-    const options = { num_ctx: contextTokens, num_predict: answerTokens };
+    const options = { num_ctx: CONTEXT_TOKENS, num_predict: ANSWER_TOKENS };
     const think = /gpt-?oss/i.test(this.#model) ? ("low" as const) : false;
     return {
       model: this.#model,
@@ -87,15 +87,15 @@ class OllamaWriter implements Writer {
   /** Shared by all questions, so no visitor's signal may end the request. */
   #capabilities(): Promise<readonly string[]> {
     if (this.#known === undefined || this.#known.until < Date.now())
-      this.#known = { capabilities: this.#show(), until: Date.now() + capabilitiesTtlMs };
+      this.#known = { capabilities: this.#show(), until: Date.now() + CAPABILITIES_TTL_MS };
     return this.#known.capabilities;
   }
 
   async #show(): Promise<readonly string[]> {
     try {
-      return (await client(this.#host, AbortSignal.timeout(showTimeoutMs)).show({ model: this.#model })).capabilities;
+      return (await client(this.#host, AbortSignal.timeout(SHOW_TIMEOUT_MS)).show({ model: this.#model })).capabilities;
     } catch {
-      this.#known = { capabilities: Promise.resolve([]), until: Date.now() + failureTtlMs };
+      this.#known = { capabilities: Promise.resolve([]), until: Date.now() + FAILURE_TTL_MS };
       return [];
     }
   }
@@ -143,12 +143,12 @@ function embedder(host: string, model: string): Embedder {
     id: model,
     async embed(texts, purpose, signal) {
       const inputs = texts.map((text) => prefix(model, purpose) + text);
-      const server = client(host, signal, beginTimeoutMs);
+      const server = client(host, signal, BEGIN_TIMEOUT_MS);
       const vectors: Float32Array[] = [];
-      for (let at = 0; at < inputs.length; at += batch) {
+      for (let at = 0; at < inputs.length; at += BATCH_SIZE) {
         const { embeddings } = await server.embed({
           model,
-          input: inputs.slice(at, at + batch),
+          input: inputs.slice(at, at + BATCH_SIZE),
           truncate: false,
           keep_alive: keepAlive,
         });
@@ -175,7 +175,7 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
       const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
       const response = await fetch(input, { ...init, signal: ended.signal }).finally(() => clearTimeout(timer));
       // Deno 2.9 loses the signal of a fetch to the garbage collector once the response has begun; the pipe keeps it.
-      const body = response.body?.pipeThrough(limited(maxResponseBytes), { signal: ended.signal }) ?? null;
+      const body = response.body?.pipeThrough(limited(MAX_RESPONSE_BYTES), { signal: ended.signal }) ?? null;
       return new Response(body, response);
     },
   });

@@ -164,7 +164,7 @@ function fits(event: MessageEvent, { recipient, purpose }: Filters, { below, sin
 }
 
 /** Index entries per round trip. */
-const batch = 200;
+const BATCH_SIZE = 200;
 
 /** Events from the index of the recipient, of the purpose, or of all purposes together. */
 async function* indexed(redis: Redis, input: Filters, { below, since }: Range): AsyncGenerator<MessageEvent> {
@@ -179,7 +179,7 @@ async function* indexed(redis: Redis, input: Filters, { below, since }: Range): 
       }
     });
     for (const json of rows as (string | null)[]) if (json !== null) yield JSON.parse(json) as MessageEvent;
-    const last = entries[batch - 1];
+    const last = entries[BATCH_SIZE - 1];
     if (last === undefined) return;
     entries = await newest(redis, lists, { below: Number(last[1]), since });
   }
@@ -192,8 +192,8 @@ async function newest(
   { below, since }: Range,
 ): Promise<[place: string, stamp: string][]> {
   const rows = await pipelined(redis, (pipeline) => {
-    for (const list of lists) pipeline.zrevrangebyscore(list, `(${below}`, since, "WITHSCORES", "LIMIT", 0, batch);
+    for (const list of lists) pipeline.zrevrangebyscore(list, `(${below}`, since, "WITHSCORES", "LIMIT", 0, BATCH_SIZE);
   });
   const pairs = (rows as string[][]).flatMap(pairsOf);
-  return pairs.sort((one, other) => Number(other[1]) - Number(one[1])).slice(0, batch);
+  return pairs.sort((one, other) => Number(other[1]) - Number(one[1])).slice(0, BATCH_SIZE);
 }

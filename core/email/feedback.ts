@@ -95,14 +95,14 @@ export async function answerUnsubscribe(
 }
 
 /** Undone unsubscriptions of one delivery: 5 at once, then 5 a day, so that nobody fills its timeline. */
-const undoLimit = { burst: 5, rate: 5 / 86_400 };
+const UNDO_LIMIT = { burst: 5, rate: 5 / 86_400 };
 
 /** Records that a recipient subscribes again and lifts the suppression of the unsubscription, if any; `rate_limited` after too many. */
 async function resubscribe(runtime: Runtime, delivery: FoundDelivery | undefined): Promise<void> {
   const lifted = delivery && (await findSuppression(runtime, delivery.handle, delivery.recipient));
   if (delivery === undefined || lifted?.source !== "UNSUBSCRIBE") return;
   const tag = digestTag(runtime.env, delivery.messageId, String(delivery.n));
-  await takeToken(runtime, { name: "resubscribe", tag, ...undoLimit });
+  await takeToken(runtime, { name: "resubscribe", tag, ...UNDO_LIMIT });
   await moveDelivery(runtime, delivery, { from: statuses, type: "RESUBSCRIBED", reason: "link", lifted });
 }
 

@@ -7,7 +7,7 @@ import { addressAttributes, animations, type HtmlListener, HtmlReader, type Star
 export type HtmlContext = "html" | "address" | "host" | "after host" | "path" | "query" | "mailbox";
 
 /** Most elements of a body: its text part is derived on the event loop. */
-const maxElements = 10_000;
+const MAX_ELEMENTS = 10_000;
 
 /** Most placeholders of a tag: the attributes around each are read on the event loop too. */
 const MAX_IN_TAG = 100;
@@ -26,7 +26,7 @@ export function htmlPlaces(
 ): Map<number, HtmlContext> {
   const places = new Map<number, HtmlContext>();
   const quoted: number[] = [];
-  const reader = new HtmlReader(attributePlaces(source, { places, quoted }, refuse), { maxElements });
+  const reader = new HtmlReader(attributePlaces(source, { places, quoted }, refuse), { maxElements: MAX_ELEMENTS });
   for (const [at, { start }] of found.entries()) {
     reader.read(source.slice(found[at - 1]?.start ?? 0, start));
     if (reader.place === "text") places.set(start, "html");
@@ -46,7 +46,7 @@ export function lastLineAt(source: string): number {
   const endTag = (name: string, at: number): void => {
     if (name === "body") end = at;
   };
-  new HtmlReader({ endTag }, { maxElements }).read(source);
+  new HtmlReader({ endTag }, { maxElements: MAX_ELEMENTS }).read(source);
   return end;
 }
 

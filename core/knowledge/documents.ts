@@ -4,7 +4,7 @@ import { type Document, type documentChange, MAX_DOCUMENT_BYTES, type newDocumen
 import type { Input } from "../../schemas/schema.ts";
 import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } from "../engines/search/search.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { maxNesting } from "../platform/html.ts";
+import { MAX_NESTING } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
 import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { faultAt, placeAt } from "../platform/source-place.ts";
@@ -128,7 +128,7 @@ function checkContent({ content, contentType }: StoredDocument): void {
     throw invalid("/content", `is longer than ${MAX_DOCUMENT_BYTES} bytes`);
   const at = contentType === "text/markdown" ? placeTooDeep(content) : undefined;
   if (at === undefined) return;
-  throw invalid("/content", faultAt(placeAt(content, at), `quotes and lists are nested more than ${maxNesting} deep`));
+  throw invalid("/content", faultAt(placeAt(content, at), `quotes and lists are nested more than ${MAX_NESTING} deep`));
 }
 
 function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[] {

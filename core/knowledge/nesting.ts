@@ -1,4 +1,4 @@
-import { maxNesting } from "../platform/html.ts";
+import { MAX_NESTING } from "../platform/html.ts";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 /** A marker of a quote or a list item at the current position of a line (CommonMark 0.31, sections 5.1 and 5.2). */
@@ -15,7 +15,7 @@ export function placeTooDeep(markdown: string): number | undefined {
     const indent = line.search(/\S/);
     const opened = openedBy(line);
     items = [...items.filter((column) => column <= indent), ...opened.items];
-    if (items.length + opened.quotes > maxNesting) return index + opened.end - 1;
+    if (items.length + opened.quotes > MAX_NESTING) return index + opened.end - 1;
   }
   return undefined;
 }
@@ -28,7 +28,7 @@ function openedBy(line: string): { quotes: number; items: number[]; end: number 
   for (;;) {
     MARKER.lastIndex = end;
     const [marker, , quote] = MARKER.exec(line) ?? [];
-    if (marker === undefined || quotes + items.length > maxNesting) return { quotes, items, end };
+    if (marker === undefined || quotes + items.length > MAX_NESTING) return { quotes, items, end };
     end += marker.length;
     if (quote) quotes += 1;
     else items.push(end + 1);

@@ -23,7 +23,7 @@ import { awaitsCode, type StoredLead, verified } from "./content.ts";
 const CODE_TTL_MS = 600_000;
 const MAX_WRONG_CODES = 5;
 /** Codes per address of a handle: 3 at once and 3 in 15 minutes. */
-const allowed = { burst: 3, rate: 3 / 900 };
+const CODE_LIMIT = { burst: 3, rate: 3 / 900 };
 
 const codePurpose = "lead code";
 
@@ -43,7 +43,7 @@ export async function sendLeadCode(
   }
   const tag = digestTag(runtime.env, handle, addressDigest(lead.email));
   // Too many codes for one address: the newest that was sent still counts.
-  if (!(await hasToken(runtime, { name: "lead-code", tag, ...allowed }))) return;
+  if (!(await hasToken(runtime, { name: "lead-code", tag, ...CODE_LIMIT }))) return;
   const expiresAt = Date.now() + CODE_TTL_MS;
   await transact(runtime.redis, (transaction) => {
     transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });

@@ -14,7 +14,7 @@ const animated = new Set(["to", "from", "by", "values"]);
 /** Elements whose content isn't parsed as HTML. Old browsers ignore them inside a select, new ones don't. */
 const otherwiseRead = new Set("style title textarea xmp noembed noframes plaintext noscript svg math".split(" "));
 /** Most elements of a fragment. */
-const maxElements = 200_000;
+const MAX_ELEMENTS = 200_000;
 /** Most faults in one response. */
 const MAX_FAULTS = 10;
 
@@ -45,7 +45,7 @@ export function checkContent(name: Fragment, source: string): void {
 function faultsOf(name: Fragment, source: string): [why: string, at: number][] {
   const faults = new Faults();
   for (const scripting of /<noscript/i.test(source) ? [true, false] : [true]) {
-    const reader = new HtmlReader(faults, { before: before[name], scripting, maxElements });
+    const reader = new HtmlReader(faults, { before: before[name], scripting, maxElements: MAX_ELEMENTS });
     reader.read(source);
     reader.finish();
   }

@@ -17,15 +17,15 @@ import { findPurchase, type KnownPurchase, purchaseOfBuyer } from "./purchases.t
 
 const linkPurpose = "page purchase link";
 /** Uses of one buyer's link: 20 at once, then 20 a day, so that a published link soon stops working. */
-const linkLimit = { burst: 20, rate: 20 / 86_400 };
+const LINK_LIMIT = { burst: 20, rate: 20 / 86_400 };
 /** Requests for links that one network may make: 20 at once, then one a minute. */
-const askLimit = { burst: 20, rate: 1 / 60 };
+const ASK_LIMIT = { burst: 20, rate: 1 / 60 };
 /** Requested links mailed to one address: 3 at once, then 5 a day. */
-const mailLimit = { burst: 3, rate: 5 / 86_400 };
+const MAIL_LIMIT = { burst: 3, rate: 5 / 86_400 };
 
 /** Counts a request for a link, before anything is read; `rate_limited`. */
 export async function admitAsker(runtime: Runtime, _path: unknown, { network = "" }: Caller): Promise<void> {
-  await takeToken(runtime, { name: "access-ask", tag: digestTag(runtime.env, network), ...askLimit });
+  await takeToken(runtime, { name: "access-ask", tag: digestTag(runtime.env, network), ...ASK_LIMIT });
 }
 
 /**
@@ -62,7 +62,7 @@ async function purchaseOfLink(
 ): Promise<KnownPurchase | undefined> {
   const [sessionId = "", mac = ""] = token.split(".");
   if (!isSigned(runtime.env, linkPurpose, `${handle} ${pageSlug} ${sessionId}`, mac)) return undefined;
-  await takeToken(runtime, { name: "access-link", tag: digestTag(runtime.env, handle, sessionId), ...linkLimit });
+  await takeToken(runtime, { name: "access-link", tag: digestTag(runtime.env, handle, sessionId), ...LINK_LIMIT });
   const purchase = await findPurchase(runtime, handle, sessionId);
   return purchase?.refundedAt === null ? purchase : undefined;
 }
@@ -86,7 +86,7 @@ export async function sendAccessMail(
 ): Promise<void> {
   const purchase = await purchaseOfBuyer(runtime, { handle, pageSlug, buyer });
   if (purchase === undefined) return;
-  const bucket = { name: "access-mail", tag: digestTag(runtime.env, handle, buyer), ...mailLimit };
+  const bucket = { name: "access-mail", tag: digestTag(runtime.env, handle, buyer), ...MAIL_LIMIT };
   if (await hasToken(runtime, bucket))
     return mailLink(runtime, handle, { purchase, key: `access ${round}`, isAskedFor: true });
   const day = new Date(runtime.now()).toISOString().slice(0, 10);

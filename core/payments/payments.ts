@@ -42,7 +42,7 @@ const RETURN_WINDOW_MS = 3_600_000;
 const RECEIPT_TTL_MS = 30 * 86_400_000;
 const receiptPurpose = "page checkout";
 /** Provider calls that one network may cause by checkouts of pages: 20 at once, then one in 6 seconds. */
-const checkoutLimit = { burst: 20, rate: 1 / 6 };
+const CHECKOUT_LIMIT = { burst: 20, rate: 1 / 6 };
 
 /** Payments for bookings by Stripe Checkout on the handle's connected account; undefined if the installation has no key. */
 export function openPayments(env: Env, runtime: () => Runtime): PaymentProvider | undefined {
@@ -55,7 +55,7 @@ export function openPayments(env: Env, runtime: () => Runtime): PaymentProvider 
 
 /** Counts a call of a checkout route, before anything is read; `rate_limited`. */
 export async function admitPayer(runtime: Runtime, _path: unknown, { network = "" }: Caller): Promise<void> {
-  await takeToken(runtime, { name: "checkout", tag: digestTag(runtime.env, network), ...checkoutLimit });
+  await takeToken(runtime, { name: "checkout", tag: digestTag(runtime.env, network), ...CHECKOUT_LIMIT });
 }
 
 /** Opens a checkout for a paid page and returns its address. `page_not_found`, `payment_provider_not_connected`. */

@@ -13,7 +13,7 @@ import {
 /** Characters of parsed input that a reader keeps before it drops them. */
 const BUFFERED_LENGTH = 1024;
 /** Deepest nesting of elements in a page, a template or a document. */
-export const maxNesting = 100;
+export const MAX_NESTING = 100;
 
 /** Attributes whose value is a URL. */
 export const addressAttributes: ReadonlySet<string> = new Set(
@@ -154,8 +154,8 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   }
 
   #check(at: number): void {
-    if (this.openElements.depth - this.#outer > maxNesting)
-      this.#refuse(`elements are nested more than ${maxNesting} deep`, at);
+    if (this.openElements.depth - this.#outer > MAX_NESTING)
+      this.#refuse(`elements are nested more than ${MAX_NESTING} deep`, at);
     else if (this.#made.elements > this.#maxElements)
       this.#refuse(`more than ${this.#maxElements} elements come of it`, at);
   }

@@ -1,4 +1,9 @@
-import { type bookingMove, type newBooking, type StoredBooking, usualRefundMinutes } from "../../schemas/scheduling.ts";
+import {
+  type bookingMove,
+  DEFAULT_REFUND_MINUTES,
+  type newBooking,
+  type StoredBooking,
+} from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -70,7 +75,7 @@ export async function newBookingOf(
   const { name, email } = request.attendee;
   const at = timestamp(runtime);
   const location = locationOf(event, request.location?.type);
-  const { refundUntilMinutes = usualRefundMinutes } = event.payment;
+  const { refundUntilMinutes = DEFAULT_REFUND_MINUTES } = event.payment;
   const isAccepted = !event.confirmationRequired && price === null;
   return {
     bookingUid: request.bookingUid,

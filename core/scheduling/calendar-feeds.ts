@@ -17,7 +17,7 @@ import { type BookingRecord, statusAt, timestamp } from "./ledger.ts";
 const LOOKS_BACK_MS = 90 * day;
 const MAX_BOOKINGS = 1000;
 /** Requests per feed: 30 at once, then one per 10 s. */
-const limit = { burst: 30, rate: 0.1 };
+const FEED_LIMIT = { burst: 30, rate: 0.1 };
 
 /** A stored feed, without its secret. */
 interface StoredFeed {
@@ -65,7 +65,7 @@ export async function readFeed(
   // The same answer for all: strangers can't learn which handles have a feed.
   if (!feed || !named?.active || !sameText(digestOf(file.replace(/\.ics$/, "")), feed.digest))
     throw new Fail("not_found");
-  await takeToken(runtime, { name: "calendar-feed", tag: handle, ...limit });
+  await takeToken(runtime, { name: "calendar-feed", tag: handle, ...FEED_LIMIT });
   const bookings = await feedBookings(runtime, handle);
   const entries = await Promise.all(
     bookings.map(async (stored) => ({

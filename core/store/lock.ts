@@ -7,11 +7,11 @@ import { isRedisAway } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
 /** Ms for which a lock is held without a renewal, and between two renewals. */
-const leaseMs = 10_000;
-const renewMs = 2500;
+const LEASE_MS = 10_000;
+const RENEW_INTERVAL_MS = 2500;
 /** Ms for which a held lock is waited for, and between two polls of it. */
 const TIMEOUT_MS = 15_000;
-const pollMs = 50;
+const POLL_INTERVAL_MS = 50;
 
 /** Work under a lock. Its signal aborts, with `service_unavailable`, when the lock may be lost: another process may start then. */
 type LockedWork<T> = (lease: AbortSignal) => Promise<T>;
@@ -24,7 +24,7 @@ export async function withLock<T>(redis: Redis, key: string, work: LockedWork<T>
     if (done) return done.result;
     if (Date.now() > until)
       throw new Fail("service_unavailable", { retryAfter: 5, detail: "Another request is already in progress." });
-    await sleep(pollMs);
+    await sleep(POLL_INTERVAL_MS);
   }
 }
 
@@ -32,7 +32,7 @@ export async function withLock<T>(redis: Redis, key: string, work: LockedWork<T>
 export async function tryLock<T>(redis: Redis, key: string, work: LockedWork<T>): Promise<{ result: T } | undefined> {
   const lock = { key, holder: randomUUID() };
   const since = Date.now();
-  if ((await redis.set(key, lock.holder, "PX", leaseMs, "NX")) === null) return undefined;
+  if ((await redis.set(key, lock.holder, "PX", LEASE_MS, "NX")) === null) return undefined;
   const lost = new AbortController();
   const renewing = keepRenewing(redis, lock, { since, lost });
   try {
@@ -58,16 +58,16 @@ function keepRenewing(
   const end = (): void => lost.abort(new Fail("service_unavailable", { detail: "The lock was lost; retry." }, failure));
   const renew = async (): Promise<void> => {
     const asked = Date.now();
-    if ((await scripts.renewLock(redis, { lock: key }, { holder, leaseMs })) === "lost") end();
+    if ((await scripts.renewLock(redis, { lock: key }, { holder, leaseMs: LEASE_MS })) === "lost") end();
     else renewedAt = asked;
   };
   return setInterval(() => {
-    if (Date.now() - renewedAt >= leaseMs - renewMs) end();
+    if (Date.now() - renewedAt >= LEASE_MS - RENEW_INTERVAL_MS) end();
     else
       renew().catch((error: unknown) => {
         failure = error;
       });
-  }, renewMs);
+  }, RENEW_INTERVAL_MS);
 }
 
 /** Releases a lock. Without Redis the lock expires by itself, and the work's own outcome counts. */

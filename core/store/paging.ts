@@ -7,7 +7,7 @@ import { isSigned, sign } from "../platform/sealing.ts";
 /** Most items of one page of a list (docs/reference.md, "Envelopes and lists"). */
 const MAX_ITEMS = 100;
 /** Characters of the MAC before each position: a cursor is valid only if it was issued, and only for its own list. */
-const macLetters = 43;
+const MAC_LENGTH = 43;
 
 type Env = Runtime["env"];
 
@@ -33,7 +33,7 @@ export function cursorAfter(env: Env, place: string | undefined, list: string): 
 
 function open(env: Env, cursor: string, list: string): string {
   const text = Buffer.from(cursor, "base64url").toString();
-  const [mac, place] = [text.slice(0, macLetters), text.slice(macLetters)];
+  const [mac, place] = [text.slice(0, MAC_LENGTH), text.slice(MAC_LENGTH)];
   if (!isSigned(env, "cursor", `${list} ${place}`, mac) || Buffer.from(text).toString("base64url") !== cursor)
     throw invalid("/cursor", "must be a cursor of this list");
   return place;

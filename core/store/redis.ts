@@ -31,9 +31,9 @@ const base = {
 };
 
 /** Steps in which the time of a command is counted: see `limit`. */
-const steps = 10;
+const STEPS = 10;
 /** Ms that commands may take which a process sends while it connects for the first time. */
-const firstMs = 10_000;
+const FIRST_TIMEOUT_MS = 10_000;
 
 /**
  * `socketTimeout`: ms of silence, while a reply is due, after which the server counts as lost. A blocking read takes at most 10 s for
@@ -45,7 +45,7 @@ const timeoutsMs = {
 };
 
 /** Ms between two reconnections because of error replies: a server with a full disk still answers reads. */
-const reconnectPauseMs = 1000;
+const RECONNECT_PAUSE_MS = 1000;
 
 /**
  * Reconnects after a reply of a demoted server, since the master may be elsewhere now. The command itself fails: a write of a transaction
@@ -54,7 +54,7 @@ const reconnectPauseMs = 1000;
 function leaveDemoted(): (error: Error) => boolean {
   let leftAt = 0;
   return (error) => {
-    if (!isDemoted(error) || Date.now() - leftAt < reconnectPauseMs) return false;
+    if (!isDemoted(error) || Date.now() - leftAt < RECONNECT_PAUSE_MS) return false;
     leftAt = Date.now();
     return true;
   };
@@ -94,8 +94,8 @@ function limit(redis: Redis | Cluster, command: Limited, ms: number | undefined)
   if (ms === undefined || command.isLimited) return;
   command.isLimited = true;
   const { reject } = command;
-  const stepMs = (wereReady.has(redis) ? ms : firstMs) / steps;
-  let left = steps;
+  const stepMs = (wereReady.has(redis) ? ms : FIRST_TIMEOUT_MS) / STEPS;
+  let left = STEPS;
   command.reject = (error) => {
     left -= 1;
     if (error.message === "Command timed out" && left > 0) setTimeout(command.reject, stepMs, error);

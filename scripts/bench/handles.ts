@@ -1,6 +1,6 @@
 import process from "node:process";
 import { Redis } from "ioredis";
-import { MemoryIndex, maximumBytes } from "../../core/engines/search/memory-index.ts";
+import { MAX_BYTES, MemoryIndex } from "../../core/engines/search/memory-index.ts";
 import { writeDocument } from "../../fixtures/chunks.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { type BenchRow, quantile } from "./figures.ts";
@@ -39,7 +39,7 @@ async function measure(index: MemoryIndex): Promise<BenchRow[]> {
       name: `${what}, memory`,
       value: bytes / 2 ** 20,
       unit: "MB",
-      bar: `<= ${maximumBytes / 2 ** 20}`,
+      bar: `<= ${MAX_BYTES / 2 ** 20}`,
       baseline: counted,
     },
     { name: `${what}, first question, p50`, value: quantile(first, 0.5), unit: "ms" },

@@ -4,7 +4,7 @@ import { words } from "./words.ts";
 /** Maximum length of a question, in Unicode code points (docs/reference.md, "Questions"). */
 const MAX_QUESTION_LENGTH = 500;
 /** The number of characters is shown from here on. */
-const counted = 400;
+const COUNTED_LENGTH = 400;
 
 /** The question's text field. */
 export interface Composer {
@@ -33,7 +33,7 @@ export function drawComposer(actions: {
   const button = element("button.send", { part: "send", "aria-label": words.send }, widgetIcon("send"));
   const length = (): number => [...input.value.trim()].length;
   const count = (): void => {
-    counter.textContent = length() < counted ? "" : `${length()} / ${MAX_QUESTION_LENGTH}`;
+    counter.textContent = length() < COUNTED_LENGTH ? "" : `${length()} / ${MAX_QUESTION_LENGTH}`;
     counter.classList.toggle("over", length() > MAX_QUESTION_LENGTH);
   };
   const submit = (event: Event): void => {

@@ -4,8 +4,8 @@ import { element, randomId } from "./element.ts";
 import { words } from "./words.ts";
 
 /** Maximum and minimum height of the frame, in CSS pixels (docs/reference.md, "Form frame"). */
-const tallest = 2000;
-const lowest = 80;
+const MAX_HEIGHT_PX = 2000;
+const MIN_HEIGHT_PX = 80;
 /** Ms after which a frame without a message counts as failed. */
 const TIMEOUT_MS = 10_000;
 
@@ -36,7 +36,7 @@ export function drawLeadFrame(
     if (data.type !== "svc-lead-form-size" || !Number.isFinite(data.height)) return;
     clearTimeout(timer);
     node.className = "";
-    node.height = String(Math.min(tallest, Math.max(lowest, Math.ceil(data.height))));
+    node.height = String(Math.min(MAX_HEIGHT_PX, Math.max(MIN_HEIGHT_PX, Math.ceil(data.height))));
   });
   // The colours are computed once the frame is in its card.
   queueMicrotask(() => node.setAttribute("src", `${formUrl(config, section)}?${colours(node)}#${nonce}`));

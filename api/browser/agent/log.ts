@@ -2,9 +2,9 @@ import { element, widgetIcon } from "./element.ts";
 import { words } from "./words.ts";
 
 /** Distance to the end in px below which no button leads there. */
-const nearEndPx = 48;
+const NEAR_END_PX = 48;
 /** Px that stay free above an element that is scrolled to the top. */
-const marginPx = 12;
+const MARGIN_PX = 12;
 
 /** The scrolling list of turns. */
 export interface TurnLog {
@@ -33,10 +33,10 @@ export function drawLog(welcome: HTMLElement): TurnLog {
   const attributes = { "aria-label": words.latest, hidden: true, click: toLatest };
   const latest = element("button.latest", attributes, widgetIcon("open"));
   const showLatest = (): void => {
-    latest.hidden = log.scrollHeight - log.scrollTop - log.clientHeight < nearEndPx;
+    latest.hidden = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END_PX;
   };
   const reveal = (node: HTMLElement): void => {
-    log.scrollTop = node.offsetTop - marginPx;
+    log.scrollTop = node.offsetTop - MARGIN_PX;
   };
   /** Follows the end until the question has reached the top; then the answer keeps still for reading. */
   const follow = (): void => {

@@ -2,9 +2,9 @@ import { link, parseWebAddress } from "./address.ts";
 import { element } from "./element.ts";
 
 /** Maximum nesting of lists, quotes and emphasis; deeper markup is shown as source text. */
-const deepest = 5;
+const MAX_DEPTH = 5;
 /** Maximum distance to the end of an emphasis or a link, in UTF-16 units, so that rendering is linear in the length. */
-const farthest = 1500;
+const MAX_DISTANCE = 1500;
 
 const fence = /^ {0,3}(```+|~~~+)/;
 const heading = /^ {0,3}#{1,6}\s+(.*?)\s*#*$/;
@@ -82,13 +82,13 @@ function drawBlock(source: string, depth: number): HTMLElement {
   const [, title] = heading.exec(first) ?? [];
   if (fence.test(first)) return drawCode(lines);
   if (title !== undefined) return inlined(element("p.heading", { dir: "auto" }), title);
-  if (quote.test(first) && depth < deepest)
+  if (quote.test(first) && depth < MAX_DEPTH)
     return drawInside(
       element("blockquote"),
       lines.map((line) => line.replace(quote, "")),
       depth,
     );
-  if (bullet.test(first) && depth < deepest) return drawList(lines, depth);
+  if (bullet.test(first) && depth < MAX_DEPTH) return drawList(lines, depth);
   return inlined(element("p", { dir: "auto" }), source);
 }
 
@@ -129,7 +129,7 @@ function inlined<E extends HTMLElement>(parent: E, text: string): E {
 
 const tick = String.raw`\x60`;
 const letter = String.raw`[\p{L}\p{N}]`;
-const some = `[^]{1,${farthest}}?`;
+const some = `[^]{1,${MAX_DISTANCE}}?`;
 /** Before the marks that open emphasis, and after those that close it: none of the same kind, and next to `_` no letter. */
 const opens = String.raw`(?<!\*(?=\*)|(?:${letter}|_)(?=_))`;
 const closes = String.raw`(?!(?<=\*)\*|(?<=_)(?:${letter}|_))`;
@@ -141,7 +141,7 @@ const pieces = new RegExp(
     String.raw`\\(?<escaped>[!-\/:-@\[-${tick}\{-~\n])`,
     String.raw`(?<!${tick})(?<ticks>${tick}+)(?!${tick})(?<code>${some})(?<!${tick})\k<ticks>(?!${tick})`,
     String.raw`(?<image>!?)\[(?<label>(?:[^\[\]\\]|\\.)*)\]\(\s*${address}\s*\)`,
-    String.raw`(?<!${letter})(?<url>https?:\/\/[^\s<>"'${tick}*]{0,${farthest}}[^\s<>"'${tick}*.,;:!?\)\]\}])`,
+    String.raw`(?<!${letter})(?<url>https?:\/\/[^\s<>"'${tick}*]{0,${MAX_DISTANCE}}[^\s<>"'${tick}*.,;:!?\)\]\}])`,
     String.raw`${opens}(?<double>\*\*|__)(?=\S)(?<strong>${some})(?<=\S)\k<double>${closes}`,
     String.raw`${opens}(?<single>[*_])(?!\k<single>|\s)(?<em>${some})(?<!\s|\k<single>)\k<single>${closes}`,
   ].join("|"),
@@ -155,7 +155,7 @@ interface Position {
 
 function drawInline<E extends HTMLElement>(parent: E, text: string, place: Position): E {
   let written = 0;
-  for (const { 0: found, index, groups } of place.depth < deepest ? text.matchAll(pieces) : []) {
+  for (const { 0: found, index, groups } of place.depth < MAX_DEPTH ? text.matchAll(pieces) : []) {
     parent.append(text.slice(written, index), drawPiece(groups!, place));
     written = index + found.length;
   }

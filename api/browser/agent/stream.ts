@@ -5,7 +5,7 @@ export interface ServerEvent {
 }
 
 /** Ms without a byte after which a connection counts as lost; the service sends one at least every 10 s. */
-const silence = 25_000;
+const SILENCE_MS = 25_000;
 
 /** The events of a response as they arrive. Ends when the connection closes or has been silent for too long. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
@@ -25,7 +25,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
 }
 
 function patiently(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ReadableStreamReadResult<Uint8Array>> {
-  const timer = setTimeout(() => reader.cancel(), silence);
+  const timer = setTimeout(() => reader.cancel(), SILENCE_MS);
   return reader.read().finally(() => clearTimeout(timer));
 }
 

@@ -14,7 +14,7 @@ import { dateText, locale, timeText } from "./times.ts";
 import { addressOf, visit, words } from "./visit.ts";
 
 /** Ms between two polls of a booking that awaits its payment. */
-const paymentPause = 3000;
+const PAYMENT_PAUSE_MS = 3000;
 
 /** True on the way back from a checkout that was paid, until the page is loaded again. */
 const isBackFromPayment = new URLSearchParams(location.search).has("paid");
@@ -143,7 +143,7 @@ function refundText({ payment }: Booking): string | undefined {
 /** Polls until the payment has arrived or the hold has expired; stops when another view is shown. */
 async function watchPayment(host: Host, booking: Booking, view: HTMLElement): Promise<void> {
   for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, paymentPause));
+    await new Promise((resolve) => setTimeout(resolve, PAYMENT_PAUSE_MS));
     if (!view.isConnected) return;
     // A failed poll is retried by the next one.
     const now = document.hidden ? booking : await host.calls.read(booking.bookingUid).catch(() => booking);

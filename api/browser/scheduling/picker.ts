@@ -13,9 +13,9 @@ import { zoneControls } from "./zones.ts";
 type Days = Map<string, BookableSlot[]>;
 
 /** Number of months to search for a free time. */
-const farthest = 12;
+const MAX_MONTHS = 12;
 /** Ms after which free times are reloaded when the visitor returns to the page. */
-const freshFor = 30_000;
+const FRESH_MS = 30_000;
 
 /** The free times: a month, the times of one day, and the zone in which they are shown. */
 export class Picker {
@@ -85,7 +85,7 @@ export class Picker {
 
   /** Reloads the times when the visitor returns. */
   private refresh(): void {
-    if (document.hidden || Date.now() - this.loadedAt < freshFor) return;
+    if (document.hidden || Date.now() - this.loadedAt < FRESH_MS) return;
     this.known.clear();
     void this.show(this.month);
   }
@@ -194,7 +194,7 @@ export class Picker {
   private readonly lookFurther = (): void => {
     this.progress = words.loading;
     this.draw();
-    void this.search(farthest);
+    void this.search(MAX_MONTHS);
   };
 
   private readonly choose = (date: string): void => {

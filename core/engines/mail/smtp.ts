@@ -157,7 +157,7 @@ const RETRY_WAITS: Record<"code" | "mail", { steps: number[]; life: number }> = 
   mail: { steps: [15 * second, minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute], life: 24 * 60 * minute },
 };
 /** Each wait varies by up to a fifth, so that simultaneous failures spread out. */
-const jitter = 0.2;
+const JITTER = 0.2;
 
 /** Replies that blame the login or the encryption (RFC 4954, RFC 3207). */
 const loginCodes = [454, 530, 534, 535, 538];
@@ -199,7 +199,7 @@ function deferredOrFailed(
 ): SmtpFailureClass {
   const { steps, life } = RETRY_WAITS[purpose === "LEAD_VERIFICATION" ? "code" : "mail"];
   const step = steps[Math.min(attempt, steps.length) - 1] ?? minute;
-  const wait = Math.round(step * (1 - jitter + 2 * jitter * Math.random()));
+  const wait = Math.round(step * (1 - JITTER + 2 * JITTER * Math.random()));
   return age + wait > life
     ? { kind: "failed", reason: `given_up: ${reason}`, code, hard: false }
     : { kind: "deferred", reason, code, wait };

@@ -9,7 +9,7 @@ import { type DocumentMark, documentMarks, readChunks } from "./stored.ts";
 import { passageTerms } from "./words.ts";
 
 /** Memory limit of all handles together, in bytes: about 40,000 chunks with 384 dimensions. */
-export const maximumBytes = 160 * 2 ** 20;
+export const MAX_BYTES = 160 * 2 ** 20;
 /** Chunks per round trip, rounded to whole documents. */
 const CHUNKS_A_READ = 128;
 
@@ -36,7 +36,7 @@ export class MemoryIndex implements SearchIndex {
   readonly #handles: LRUCache<string, HandleIndex>;
 
   /** `limit` bounds the memory of all handles, in bytes. */
-  constructor(redis: Redis, limit: number = maximumBytes) {
+  constructor(redis: Redis, limit: number = MAX_BYTES) {
     this.#redis = redis;
     this.#limit = limit;
     // A larger entry than the cache would not be kept at all.
