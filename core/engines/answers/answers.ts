@@ -1,9 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import type { EvidenceCard } from "../../../schemas/assistant.ts";
-import { languages, wordsOf } from "../../../schemas/languages.ts";
+import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, fold, oneLine } from "../../platform/characters.ts";
 import { sliceClock } from "../../platform/slices.ts";
-import { fillPlaceholders } from "../../platform/words.ts";
 import type { Block } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import type { Passage } from "./grounding.ts";
@@ -80,8 +79,6 @@ export function smallTalk({ intent, language }: Question): Reply | undefined {
 export function replyTo(library: Library, question: Question, place: Place & { formless?: boolean } = {}): Reply {
   const { phrases } = wordsOf(question.language).answers;
   const quote = bestQuote(library, question, place);
-  const aside = quote.outcome === "answer" || question.wish ? undefined : asideTo(question);
-  if (aside) return { kind: "none", markdown: aside, units: [] };
   if (quote.outcome === "none" || (quote.outcome === "closest" && question.wish)) {
     const isOffered = question.wish && !place.formless;
     return { kind: "none", markdown: isOffered ? phrases.contact : phrases.unanswered, units: [] };
@@ -89,14 +86,6 @@ export function replyTo(library: Library, question: Question, place: Place & { f
   const before = quote.outcome === "closest" ? [`${phrases.unanswered} ${phrases.closest}`] : [];
   const markdown = [...before, quote.markdown, sourcesLine(quote.units, question.language)].join("\n\n");
   return { kind: quote.outcome, markdown, units: quote.units };
-}
-
-/** The reply to a remark that the public text doesn't answer: about the assistant's languages, the visitor's own data, or the world. */
-function asideTo({ plain, language }: Question): string | undefined {
-  const said = wordsOf(language).answers.asides.find(({ asked }) => holdsPhrase(plain, asked))?.said;
-  const names = new Intl.DisplayNames(language, { type: "language" });
-  const spoken = Object.keys(languages).map((code) => names.of(code) ?? code);
-  return said && fillPlaceholders(said, { languages: new Intl.ListFormat(language).format(spoken) });
 }
 
 /** The opening of the visitor's page answers a question about the page, and one that names nothing if no other text does. */
