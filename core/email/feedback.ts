@@ -150,7 +150,6 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
   const { type, enhancedStatus, smtpCode } = notice;
   const { handle, messageId, recipient, message } = delivery;
   const leaves = type === "UNSUBSCRIBED";
-  if (leaves && (await findSuppression(runtime, handle, recipient))) return false;
   const { from, event, source } = reports[type];
   const isSoft = type === "BOUNCED" && !isHardBounce(enhancedStatus ?? undefined);
   const details = { reason: notice.reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };

@@ -4,7 +4,8 @@
 --   (domain ms), members (further JSON members of the event), token (of the sender; absent if none is sending), due (real ms of the next
 --   attempt; absent for none), givesBack (the attempt does not count), suppression (optional JSON), lifted (optional JSON of a suppression
 --   to remove), jobs
--- Returns "moved", or "stale" if it is in none of those statuses, another sender has it, or the suppression was removed before.
+-- Returns "moved", or "stale" if it is in none of those statuses, another sender has it, the suppression was removed before, or a
+-- recipient unsubscribes whose address is suppressed.
 local id, n, place = input.messageId, input.n, input.messageId .. ':' .. input.n
 local message = keys.messages .. id
 local statuses, token, rank = unpack(redis.call('HMGET', message, 'statuses', 'token:' .. n, 'rank'))
@@ -14,6 +15,7 @@ local allowed = false
 for _, status in ipairs(input.from) do allowed = allowed or status == current end
 if not allowed or (input.token and input.token ~= token) then return 'stale' end
 local digest = redis.call('HGET', message, 'digest:' .. n)
+if input.type == 'UNSUBSCRIBED' and redis.call('HEXISTS', keys.suppressed, digest) == 1 then return 'stale' end
 if input.lifted then
   if redis.call('HGET', keys.suppressed, digest) ~= input.lifted then return 'stale' end
   redis.call('HDEL', keys.suppressed, digest)
