@@ -569,6 +569,19 @@ t.test("if a campaign requires it, no rule fires before the address is verified"
   t.equal((await read()).status, "VERIFIED");
 });
 
+t.test("a lead that is sent several times at once gets one code", async (t) => {
+  const { service, sending, capture, mails } = await startCampaign(t);
+  const campaign = { campaignId: "cmp_checked", name: "Checked", verifyLeads: true };
+  await sending.owner.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+  const lead = { email: "ada@example.com", campaignId: "cmp_checked" };
+  const [leadId] = await Promise.all([capture(lead), capture(lead), capture(lead)]);
+  await eventually(() => mails.length === 3);
+  const codes = mails.map(({ headers }) => /\d{6}/.exec(headers.subject ?? "")?.[0]);
+  t.same(codes, Array(3).fill(codes[0]));
+  const path = `/v2/public/handles/acme/leads/${leadId}/verify`;
+  await service.visitor.post(path).send({ code: codes[0] }).expect(200);
+});
+
 t.test("verified data changes only with a code, and nobody learns that it was verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

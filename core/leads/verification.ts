@@ -45,11 +45,17 @@ export async function sendLeadCode(
   // Too many codes for one address: the newest that was sent still counts.
   if (!(await hasToken(runtime, { name: "lead-code", tag, ...CODE_LIMIT }))) return;
   const expiresAt = Date.now() + CODE_TTL_MS;
-  await transact(runtime.redis, (transaction) => {
-    transaction.del(keys.leadCode(handle, leadId)).hset(keys.leadCode(handle, leadId), { round, wrong: 0 });
-    transaction.pexpire(keys.leadCode(handle, leadId), CODE_TTL_MS);
+  const stored = keys.leadCode(handle, leadId);
+  if (await runtime.redis.hexists(stored, "used")) await runtime.redis.del(stored);
+  // A code that is still good is sent again: mails of requests at once may arrive in any order.
+  const [, , , good] = await transact(runtime.redis, (transaction) => {
+    transaction
+      .hsetnx(stored, "round", round)
+      .hset(stored, "wrong", 0)
+      .pexpire(stored, CODE_TTL_MS)
+      .hget(stored, "round");
   });
-  const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, round);
+  const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, good as string);
   const content = { ...(await letterOf(runtime, handle, { lead, code })), expiresAt };
   await unlessErased(() =>
     acceptMessage(runtime, {
