@@ -2,7 +2,7 @@ import fc from "fast-check";
 import t from "tap";
 import { timetableOf } from "../core/engines/slots/availability.ts";
 import { availableSlots, isBookable, type SlotRequest } from "../core/engines/slots/slots.ts";
-import { day, minute } from "../core/platform/zones.ts";
+import { day, minute } from "../core/platform/clock.ts";
 import { iso, naiveSlots } from "../fixtures/scheduling/naive.ts";
 import type { Override, StoredSchedule } from "../schemas/scheduling.ts";
 

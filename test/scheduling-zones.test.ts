@@ -1,7 +1,8 @@
 import { Temporal } from "@js-temporal/polyfill";
 import fc from "fast-check";
 import t from "tap";
-import { day, isZone, minute, storedZone, zoneOver } from "../core/platform/zones.ts";
+import { day, minute } from "../core/platform/clock.ts";
+import { isZone, storedZone, zoneOver } from "../core/platform/zones.ts";
 
 /** Half hours and quarters of offset, shifts of half an hour and of two, DST the other way round, gaps at midnight. */
 const odd = [

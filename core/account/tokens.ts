@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { type NewToken, type newToken, type Scope, scopes, type Token } from "../../schemas/account.ts";
 import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
+import { day } from "../platform/clock.ts";
 import { digestOf, sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
@@ -19,7 +20,6 @@ const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 const MAX_TOKENS = 200;
 /** Ms between two updates of the last use. */
 const TOUCH_INTERVAL_MS = 60_000;
-const day = 86_400_000;
 
 /**
  * Creates a token for the signed-in user. The secret is returned only here; Redis stores its SHA-256. A token acts for its user on all of

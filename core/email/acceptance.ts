@@ -9,7 +9,7 @@ import {
 import type { Input } from "../../schemas/schema.ts";
 import type { MimeFile } from "../engines/mail/mail.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { day, delayUntil } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -308,7 +308,6 @@ function suppressed({ to }: MailRequest, places: number[]): Fail {
 
 /** The quota counts per UTC day of domain time; Retry-After is in real seconds. */
 function overQuota(runtime: Runtime): Fail {
-  const day = 86_400_000;
   const midnight = (Math.floor(runtime.now() / day) + 1) * day;
   return new Fail("email_quota_exceeded", { retryAfter: Math.ceil(delayUntil(runtime, midnight) / 1000) });
 }

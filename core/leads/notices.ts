@@ -7,7 +7,7 @@ import { cancelMessage, readMessage, sendForHandle, unlessErased } from "../emai
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
 import { oneLine } from "../platform/characters.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { day, delayUntil, hour } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { cutText, fillPlaceholders } from "../platform/words.ts";
@@ -19,7 +19,6 @@ import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import type { StoredLead } from "./content.ts";
 
-const HOUR_MS = 3_600_000;
 /** Maximum number of single mails per hour; further leads come in one digest at its end (docs/reference.md, "Leads"). */
 const MAX_NOTICES_AN_HOUR = 20;
 /** Maximum number of leads in a digest, and of characters of each message. */
@@ -28,7 +27,7 @@ const MAX_DIGEST_TEXT = 300;
 /** Real ms after the hour at which its digest is sent: clocks differ, and late leads belong to it too. */
 const DIGEST_GRACE_MS = 5_000;
 /** Real ms for which a digest's leads are stored beyond the hour: the digest of an outage may have to be made again. */
-const DIGEST_RETENTION_MS = 86_400_000;
+const DIGEST_RETENTION_MS = day;
 
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
@@ -126,18 +125,18 @@ function noticeKey(about: string, owner: string): string {
 }
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
-  const hour = realHour(runtime);
+  const hourMs = realHour(runtime);
   const scriptKeys = {
     lead: keys.lead(handle, leadId),
     notices: keys.leadNotices(handle),
     digests: keys.leadDigest(handle, ""),
   };
-  const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs: hour, keepMs: hour + DIGEST_RETENTION_MS };
+  const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs, keepMs: hourMs + DIGEST_RETENTION_MS };
   return scripts.noticeLead(runtime.redis, scriptKeys, { leadId, now: Date.now(), ...limits });
 }
 
 function realHour(runtime: Runtime): number {
-  return Math.max(1, delayUntil(runtime, runtime.now() + HOUR_MS));
+  return Math.max(1, delayUntil(runtime, runtime.now() + hour));
 }
 
 /** Jobs of the same id are deduplicated: each lead of an hour may request its digest. */

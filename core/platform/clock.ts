@@ -2,6 +2,12 @@ import type { Redis } from "ioredis";
 import { sha256 } from "./digest.ts";
 import type { Env } from "./env.ts";
 
+/** Units of time in ms. */
+export const second = 1000;
+export const minute = 60 * second;
+export const hour = 60 * minute;
+export const day = 24 * hour;
+
 /**
  * Domain time. Without TEST_CLOCK it is the system time. With it, time starts at that instant when the first process of an installation
  * starts and runs TEST_CLOCK_RATE times as fast, the same in all processes: `originKey` stores the origin.

@@ -1,11 +1,7 @@
 import { Temporal } from "@js-temporal/polyfill";
 import { LRUCache } from "lru-cache";
+import { day } from "./clock.ts";
 import windowsZones from "./windows-zones.json" with { type: "json" };
-
-/** Milliseconds of a minute, an hour, and a day of 24 hours. */
-export const minute = 60_000;
-export const hour = 3_600_000;
-export const day = 86_400_000;
 
 /** Offsets of a zone: from `since[i]` (ms since 1970), local time is `offsets[i]` ms ahead of UTC. */
 interface Offsets {

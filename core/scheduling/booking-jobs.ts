@@ -1,9 +1,8 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, StoredBooking } from "../../schemas/scheduling.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { delayUntil, minute } from "../platform/clock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
-import { minute } from "../platform/zones.ts";
 import { job } from "../store/outbox.ts";
 
 /** A step in the life of a booking and its consequences. */

@@ -6,10 +6,10 @@ import {
 } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
+import { day, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { sameWord } from "../platform/words.ts";
-import { day, minute } from "../platform/zones.ts";
 import { checkAnswers } from "./answers.ts";
 import { HOLD_MINUTES } from "./booking-payments.ts";
 import type { BookableEvent } from "./catalog.ts";

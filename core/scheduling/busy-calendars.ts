@@ -9,10 +9,9 @@ import {
   ownUid,
   type ProviderAccount,
 } from "../engines/calendars/calendars.ts";
-import { nextTurn } from "../platform/clock.ts";
+import { day, nextTurn } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
-import { day } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";

@@ -2,11 +2,11 @@ import type { CalendarFeed, ShownCalendarFeed, StoredBooking } from "../../schem
 import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf, findHandle } from "../account/face.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
+import { day } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sameText } from "../platform/sealing.ts";
-import { day } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";
 import { takeToken } from "../store/throttle.ts";

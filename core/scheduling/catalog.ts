@@ -1,9 +1,10 @@
 import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
 import { localDay, type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
+import { minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { minute, storedZone } from "../platform/zones.ts";
+import { storedZone } from "../platform/zones.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";

@@ -7,10 +7,9 @@ import {
   type StoredBooking,
 } from "../../schemas/scheduling.ts";
 import { addressDigest } from "../platform/address.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { delayUntil, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, EventJob, Job, Runtime } from "../platform/runtime.ts";
-import { minute } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";

@@ -10,9 +10,9 @@ import {
   type SlotRequest,
   slotBytes,
 } from "../engines/slots/slots.ts";
+import { day, minute } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { day, minute } from "../platform/zones.ts";
 import { perConnection } from "../store/connections.ts";
 import { takeToken } from "../store/throttle.ts";
 import { VersionedCache } from "../store/versioned-cache.ts";

@@ -1,11 +1,8 @@
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
+import { hour, minute, second } from "../platform/clock.ts";
 import type { OutboundAnswer } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { type Signer, signedHeaders } from "./signature.ts";
-
-const second = 1000;
-const minute = 60 * second;
-const hour = 60 * minute;
 
 /** Ms between attempts, the first wait first (docs/reference.md, "Webhook delivery"); after the last one the delivery has failed. */
 export const RETRY_DELAYS_MS = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];

@@ -1,5 +1,6 @@
+import { day } from "../../platform/clock.ts";
 import type { Runtime } from "../../platform/runtime.ts";
-import { day, zoneOver } from "../../platform/zones.ts";
+import { zoneOver } from "../../platform/zones.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion } from "./providers/provider.ts";
 import type { BusyInterval } from "./recurrence.ts";
 

@@ -1,6 +1,7 @@
 import ICAL from "ical.js";
 import type { Booking } from "../../../schemas/scheduling.ts";
-import { day, storedZone, type Zone, zoneOver } from "../../platform/zones.ts";
+import { day } from "../../platform/clock.ts";
+import { storedZone, type Zone, zoneOver } from "../../platform/zones.ts";
 import { type Component, componentsOf, type Property, parseObject, textOf } from "./jcal.ts";
 import type { CalendarEvent } from "./providers/provider.ts";
 import { addressIn } from "./recurrence.ts";

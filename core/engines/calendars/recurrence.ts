@@ -1,6 +1,6 @@
 import ICAL from "ical.js";
 import { RRuleTemporal } from "rrule-temporal";
-import { day } from "../../platform/zones.ts";
+import { day } from "../../platform/clock.ts";
 import { type Clock, type Clocks, calendarClock, clocksOf, utc } from "./clocks.ts";
 import { type Component, componentsOf, type Property, parseObject, propertiesOf, textOf } from "./jcal.ts";
 

@@ -4,6 +4,7 @@ import type MailMessage from "nodemailer/lib/mailer/mail-message";
 import { parseConnectionUrl } from "nodemailer/lib/shared";
 import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool";
 import type { Purpose } from "../../../schemas/email.ts";
+import { minute, second } from "../../platform/clock.ts";
 import type { Envelope, Mailer } from "../../platform/runtime.ts";
 
 /**
@@ -147,9 +148,6 @@ export interface DeliveryProgress {
   purpose: Purpose;
   age: number;
 }
-
-const second = 1000;
-const minute = 60 * second;
 
 /** Waits before the second and later attempts, the last one for all others; a code is useful for minutes only. */
 const RETRY_WAITS: Record<"code" | "mail", { steps: number[]; life: number }> = {

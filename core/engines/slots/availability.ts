@@ -1,5 +1,6 @@
 import type { StoredSchedule } from "../../../schemas/scheduling.ts";
-import { day, minute, type Zone } from "../../platform/zones.ts";
+import { day, minute } from "../../platform/clock.ts";
+import type { Zone } from "../../platform/zones.ts";
 
 /** The source of a slot's open hours (docs/reference.md, "Slots"). */
 export type Kind = "weekly" | "override" | "default";

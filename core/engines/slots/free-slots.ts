@@ -1,4 +1,5 @@
-import { day, hour, minute, type Zone, zoneOver } from "../../platform/zones.ts";
+import { day, hour, minute } from "../../platform/clock.ts";
+import { type Zone, zoneOver } from "../../platform/zones.ts";
 import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
 /** A busy block, in ms since 1970. */

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { day, minute } from "../../platform/zones.ts";
+import { day, minute } from "../../platform/clock.ts";
 import type { Kind, OpenInterval } from "./availability.ts";
 import type { AvailableSlots } from "./free-slots.ts";
 import { type Nonces, TAG_LENGTH } from "./nonce.ts";
