@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import t from "tap";
 import { dispatchMail } from "../core/email/dispatch.ts";
-import { mailQueue, park, scheduleHandle } from "../core/email/turns.ts";
+import { mailQueue, park, scheduleHandle } from "../core/email/mail-queues.ts";
 import { keys } from "../core/store/keys.ts";
 import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { eventually } from "../fixtures/service.ts";

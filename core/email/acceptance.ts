@@ -20,10 +20,10 @@ import { scripts } from "../store/scripts.ts";
 import type { StoredContent } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import { mustFitSubject } from "./grammar.ts";
+import { ranks, scheduleHandle } from "./mail-queues.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { mustHaveAll, renderTemplate, type TemplateState, templateState, templateVersion } from "./templates.ts";
-import { ranks, scheduleHandle } from "./turns.ts";
 
 /** A mail to send: a template with variables, or a content made by the service itself. */
 export interface MailRequest {

@@ -17,12 +17,12 @@ import { isRedisAway } from "../store/redis.ts";
 import { retryWhileAway } from "../store/retry.ts";
 import { type DeliveryName, type Move, moveDelivery, returned } from "./events.ts";
 import { dkimKey } from "./identity.ts";
+import { ranks, scheduleHandle } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
 import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { findSuppression } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVariable } from "./templates.ts";
-import { ranks, scheduleHandle } from "./turns.ts";
 
 /** A delivery leased by a worker; only the holder of the token may settle it. */
 export interface LeasedDelivery extends DeliveryName {

@@ -8,8 +8,8 @@ import { scripts } from "../store/scripts.ts";
 import { takeTokens, tokenInterval } from "../store/throttle.ts";
 import { attemptDelivery, type LeasedDelivery, type StoredContent } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
+import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
-import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./turns.ts";
 
 /** Real ms without a heartbeat after which a worker loses its leases. */
 const LEASE_MS = 15_000;
@@ -91,20 +91,20 @@ class Dispatcher {
     return true;
   }
 
-  async #serve(line: MailQueueName, free: number): Promise<number> {
+  async #serve(queue: MailQueueName, free: number): Promise<number> {
     if (free <= 0) return 0;
-    const { claimed, due } = await mailQueue(this.#runtime.redis, line).claim(free);
+    const { claimed, due } = await mailQueue(this.#runtime.redis, queue).claim(free);
     const share = Math.max(1, Math.floor(free / due));
     let started = 0;
-    for (const turn of claimed) {
-      const most = Math.min(free - started, this.#maxOfHandle(line) - this.#runningOf(turn.lane));
-      if (most > 0) started += await this.#take(turn, { line, share, most });
+    for (const claim of claimed) {
+      const most = Math.min(free - started, this.#maxOfHandle(queue) - this.#runningOf(claim.lane));
+      if (most > 0) started += await this.#take(claim, { queue, share, most });
     }
     return started;
   }
 
-  #maxOfHandle(line: MailQueueName): number {
-    return Math.max(1, this.#window - (line === "urgent" ? 1 : 2));
+  #maxOfHandle(queue: MailQueueName): number {
+    return Math.max(1, this.#window - (queue === "urgent" ? 1 : 2));
   }
 
   #runningOf(handle: string): number {
@@ -112,23 +112,23 @@ class Dispatcher {
   }
 
   async #take(
-    turn: ClaimedLane,
-    { line, share, most }: { line: MailQueueName; share: number; most: number },
+    claim: ClaimedLane,
+    { queue, share, most }: { queue: MailQueueName; share: number; most: number },
   ): Promise<number> {
     const { redis, id, now } = this.#runtime;
     const [token, real, at] = [id(""), Date.now(), now()];
     const scriptKeys = {
-      ...mailKeys(turn.lane),
-      bucket: keys.throttle("email", turn.lane),
-      handle: keys.handle(turn.lane),
+      ...mailKeys(claim.lane),
+      bucket: keys.throttle("email", claim.lane),
+      handle: keys.handle(claim.lane),
     };
     const [nextLook, ...rows] = await scripts.takeDeliveries(redis, scriptKeys, {
-      ...{ perTurn: share, maxRank: MAX_RANKS[line], most, token, ...HANDLE_LIMIT },
+      ...{ perTurn: share, maxRank: MAX_RANKS[queue], most, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
-    for (const row of rows) this.#start(takenFrom(turn.lane, token, row));
+    for (const row of rows) this.#start(takenFrom(claim.lane, token, row));
     const until = Math.min(Number(nextLook || Number.POSITIVE_INFINITY), real + PARK_MS);
-    if (until > real) await park(redis, line, turn, until);
+    if (until > real) await park(redis, queue, claim, until);
     return rows.length;
   }
 

@@ -49,9 +49,9 @@ export async function listDomains(
   input: Infer<typeof listQuery>,
   caller: Caller,
 ): Promise<{ domains: AccountDomain[]; nextCursor: string | null }> {
-  const places = await handlesOf(runtime.redis, caller.userId as string);
-  const accounts = operated(places);
-  if (accounts.length === 0 && places.length > 0) throw tooLow();
+  const handles = await handlesOf(runtime.redis, caller.userId as string);
+  const accounts = operated(handles);
+  if (accounts.length === 0 && handles.length > 0) throw tooLow();
   const list = `domains of ${caller.userId}`;
   const { limit, after = "" } = pageOf(runtime.env, input, list);
   const claims = (await Promise.all(accounts.map((account) => domainsOf(runtime.redis, account)))).flat();
@@ -130,31 +130,31 @@ export async function resumeChecks(runtime: Runtime): Promise<void> {
 
 /** The claim that the caller may manage. Other accounts' domains are not found; too low a role is refused. */
 async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<DomainClaim> {
-  const places = await handlesOf(runtime.redis, caller.userId as string);
-  const accounts = [...new Set(places.map(({ account }) => account))];
+  const handles = await handlesOf(runtime.redis, caller.userId as string);
+  const accounts = [...new Set(handles.map(({ account }) => account))];
   const found = await Promise.all(accounts.map((account) => domainClaim(runtime.redis, account, sameDomain(name))));
   const claims = found.filter((claim) => claim !== undefined);
   if (claims.length === 0) throw new Fail("account_domain_not_found");
-  const allowed = claims.filter(({ account }) => operated(places).includes(account));
+  const allowed = claims.filter(({ account }) => operated(handles).includes(account));
   if (allowed.length === 0) throw tooLow();
   return allowed.find(({ owned }) => owned) ?? (allowed[0] as DomainClaim);
 }
 
-function accountOf(places: DomainOwner[], input: Infer<typeof newDomain>): string {
+function accountOf(handles: DomainOwner[], input: Infer<typeof newDomain>): string {
   const { handle, accountId } = input;
-  const fitting = places.filter(
-    (place) => (handle ?? place.handle) === place.handle && (accountId ?? place.account) === place.account,
+  const fitting = handles.filter(
+    (one) => (handle ?? one.handle) === one.handle && (accountId ?? one.account) === one.account,
   );
   const accounts = [...new Set(fitting.map(({ account }) => account))];
   if (accounts.length === 0) throw new Fail("forbidden");
   if (accounts.length > 1) throw invalid("/accountId", `is required, one of ${accounts.join(", ")}`);
-  if (!operated(places).includes(accounts[0] as string)) throw tooLow();
+  if (!operated(handles).includes(accounts[0] as string)) throw tooLow();
   return accounts[0] as string;
 }
 
 /** The accounts with a handle on which the user is at least OPERATOR. */
-function operated(places: DomainOwner[]): string[] {
-  return [...new Set(places.filter(({ role }) => hasRole(role, "OPERATOR")).map(({ account }) => account))];
+function operated(handles: DomainOwner[]): string[] {
+  return [...new Set(handles.filter(({ role }) => hasRole(role, "OPERATOR")).map(({ account }) => account))];
 }
 
 function tooLow(): Fail {

@@ -3,6 +3,7 @@ import { hasWords } from "../../schemas/languages.ts";
 import type { leadAccepted, newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
+import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { sameAddress } from "../platform/address.ts";
@@ -157,7 +158,7 @@ function merged(
 export function leadJobs(
   runtime: Runtime,
   handle: string,
-  { type, lead, isNew }: { type: "lead.captured" | "lead.verified"; lead: StoredLead; isNew: boolean },
+  { type, lead, isNew }: { type: Extract<WebhookEventType, `lead.${string}`>; lead: StoredLead; isNew: boolean },
 ): (Job | EventJob)[] {
   const { leadId, campaignId } = lead;
   const data = { handle, lead: presentLead(lead) };

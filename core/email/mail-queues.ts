@@ -33,13 +33,13 @@ export async function scheduleHandle(redis: Redis, handle: string, rank: number,
  * Parks a handle until a real time in ms, unless it was scheduled after its claim. A second check finds mail that was written before and
  * missed; later mail schedules the handle again.
  */
-export async function park(redis: Redis, name: MailQueueName, turn: ClaimedLane, until: number): Promise<void> {
+export async function park(redis: Redis, name: MailQueueName, claimed: ClaimedLane, until: number): Promise<void> {
   const queue = mailQueue(redis, name);
-  if (!(await queue.park(turn, until))) return;
-  const served = Array.from({ length: MAX_RANKS[name] + 1 }, (_, rank) => keys.emailQueue(turn.lane, rank));
+  if (!(await queue.park(claimed, until))) return;
+  const served = Array.from({ length: MAX_RANKS[name] + 1 }, (_, rank) => keys.emailQueue(claimed.lane, rank));
   const firsts = await Promise.all(served.map((key) => redis.zrange(key, "0", "0", "WITHSCORES")));
   const due = Math.min(...firsts.map(([, score]) => Number(score ?? Number.POSITIVE_INFINITY)));
-  if (due < until) await queue.enqueue(turn.lane, due);
+  if (due < until) await queue.enqueue(claimed.lane, due);
 }
 
 /** One of the fair queues. */
