@@ -29,7 +29,7 @@ export async function retryWhileAway<R>(work: () => Promise<R>): Promise<R> {
 type Attempt<R> = (alone: boolean) => Promise<R | undefined>;
 
 /** The last of the writers that wait for each other, by key. */
-const linesOf = perConnection(() => new Map<string, Promise<unknown>>());
+const queuesOf = perConnection(() => new Map<string, Promise<unknown>>());
 
 /**
  * Retries a conditional write until it commits; without contention it never waits. Contending writers of a process are queued, so that a
@@ -37,7 +37,7 @@ const linesOf = perConnection(() => new Map<string, Promise<unknown>>());
  */
 export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Attempt<R>): Promise<R> {
   const until = Date.now() + TIMEOUT_MS;
-  const written = linesOf(redis).has(key) ? undefined : await attempt(true);
+  const written = queuesOf(redis).has(key) ? undefined : await attempt(true);
   return written ?? queued(redis, key, () => retry(attempt, until));
 }
 
@@ -46,16 +46,16 @@ export async function retryOnConflict<R>(redis: Redis, key: string, attempt: Att
  * with it at once.
  */
 async function queued<R>(redis: Redis, key: string, work: () => Promise<R>): Promise<R> {
-  const line = linesOf(redis);
-  const turn = (line.get(key) ?? Promise.resolve()).then(work, (error) => {
+  const queue = queuesOf(redis);
+  const turn = (queue.get(key) ?? Promise.resolve()).then(work, (error) => {
     if (isRedisAway(error)) throw error;
     return work();
   });
-  line.set(key, turn);
+  queue.set(key, turn);
   try {
     return await turn;
   } finally {
-    if (line.get(key) === turn) line.delete(key);
+    if (queue.get(key) === turn) queue.delete(key);
   }
 }
 
