@@ -2,7 +2,13 @@ import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/scheduling.ts";
 import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { anyone, creator, page, type Row, route, type View } from "./route.ts";
-import { eventListView, ownerBookingView, schedulingFailure, schedulingView } from "./scheduling-view.ts";
+import {
+  cancelledView,
+  eventListView,
+  ownerBookingView,
+  schedulingFailure,
+  schedulingView,
+} from "./scheduling-view.ts";
 
 const owned = "/v2/handles/:handle/scheduling";
 const schedules = `${owned}/schedules` as const;
@@ -152,6 +158,8 @@ export const schedulingRows: Row[] = [
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
     guard: core.admitVisitor,
     subject: (runtime, path) => core.readPublicBooking(runtime, path as never),
+    accepts: "form",
+    page: cancelledView,
     returns: shape.bookingAnswer,
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",

@@ -26,8 +26,11 @@ export interface EventWords {
   labels: ReadonlyMap<string, string>;
 }
 
+/** A booking as far as its mails and pages tell of it. */
+type PresentedBooking = Omit<BookingRecord, "buffers" | "reminderMinutes">;
+
 interface BookingWords {
-  stored: BookingRecord;
+  stored: PresentedBooking;
   kind: MailKind;
   recipient: Recipient;
   event: EventWords;
@@ -100,7 +103,7 @@ export function peopleFacts(
   return [...facts, ...Object.entries(answers).map(([id, answer]): Fact => [labels.get(id) ?? id, answer])];
 }
 
-function zoneOf({ timeZone, attendee }: BookingRecord, { as }: Recipient): string {
+function zoneOf({ timeZone, attendee }: PresentedBooking, { as }: Recipient): string {
   return as === "owner" ? timeZone : attendee.timeZone;
 }
 
@@ -110,7 +113,7 @@ function longTime(instant: string, language: string, timeZone: string): string {
 }
 
 /** A visitor's free text reaches the owner and the attendee, never guests: a booking must not be a way to mail strangers. */
-function reasonOf(stored: BookingRecord, kind: MailKind | undefined, { as }: Recipient): string | null {
+function reasonOf(stored: PresentedBooking, kind: MailKind | undefined, { as }: Recipient): string | null {
   const isMove = kind === "rescheduled";
   const isTold = as !== "guest" || (!isMove && stored.cancelledBy === "owner");
   const tells = isMove || kind === "cancelled" || kind === "declined";

@@ -1,5 +1,6 @@
 /** What other modules may import from scheduling. */
 
+export { bookingFacts } from "./booking-letters.ts";
 export { sendMails } from "./booking-mails.ts";
 export { expireHold, noteFailedRefund, noteRefund, releaseHold, settlePayment } from "./booking-payments.ts";
 export {
