@@ -476,6 +476,27 @@ t.test("a person is erased with all stored data", async (t) => {
   t.equal((await keyNames(redis, keys.person("acme", "*"))).length, 1);
 });
 
+t.test("an event about a person that is written during the erasure can be erased too", async (t) => {
+  const service = await startService(t, { ...open, workers: ["campaigns"] });
+  const owner = await service.handle("acme");
+  await owner.post("/v2/handles/acme/webhooks").send({ url: "http://127.0.0.1:1/hook" }).expect(201);
+  const capture = async () => (await lead(service, { email: "ada@example.com" }).expect(202)).body.lead.leadId;
+  const erase = (leadId: string) => owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  const { redis } = service.runtime;
+  const smembers = redis.smembers.bind(redis);
+  let late: Promise<string> | undefined;
+  redis.smembers = (async (key: string) => {
+    const members = await smembers(key);
+    if (key.startsWith(keys.personEvents("acme", ""))) late ??= capture();
+    await late;
+    return members;
+  }) as typeof smembers;
+  await erase(await capture());
+  await eventually(() => late);
+  await erase((await late) as string);
+  await eventually(async () => (await keyNames(redis, keys.webhookEvent("acme", "*"))).length === 0, 10_000);
+});
+
 t.test("what is written about a person during the erasure can be erased too", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");

@@ -3,6 +3,7 @@ import { addressDigest } from "../platform/address.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import { transact } from "../store/redis.ts";
 
 /** Retention of events and deliveries in ms (docs/reference.md, "Webhooks"). */
 export const EVENT_TTL_MS = 30 * 86_400_000;
@@ -37,7 +38,8 @@ export function eventJob(
 export async function eraseEventsOf({ redis }: Pick<Runtime, "redis">, handle: string, person: string): Promise<void> {
   const list = keys.personEvents(handle, person);
   const events = await redis.smembers(list);
-  await redis.del(list, ...events);
+  // The list stays: an event that is written meanwhile must be found by the next erasure.
+  if (events.length > 0) await transact(redis, (transaction) => transaction.del(...events).srem(list, ...events));
 }
 
 /** Characters of the stamp in an event id: real µs in base 36. */
