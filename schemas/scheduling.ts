@@ -108,7 +108,7 @@ const eventTypeBody = {
 const bufferFields = { beforeMinutes: s.withDefault(buffer, 0), afterMinutes: s.withDefault(buffer, 0) };
 const buffers = s.object(bufferFields);
 /** Default number of minutes before the start until which a visitor's cancellation is refunded. */
-export const DEFAULT_REFUND_MINUTES = 1440;
+export const REFUND_MINUTES = 1440;
 const paymentFields = {
   enabled: s.withDefault(s.boolean, false),
   amountMinor: s.optional(s.nullable(price)),

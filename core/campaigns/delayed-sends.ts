@@ -20,7 +20,7 @@ export const AHEAD_MS = 3_600_000;
 const POLLS_AHEAD = 4;
 /** Handles per poll, and sends per batch. */
 const MAX_HANDLES = 100;
-const BATCH_SIZE = 1000;
+const BATCH = 1000;
 
 /**
  * The job of a send. Its id makes it unique per rule and lead. It is a digest of 72 bits, since Redis stores it three times; the chance of
@@ -60,15 +60,7 @@ async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
   let promoted = 0;
   for (;;) {
     const near = instantIn(runtime, sendsAheadMs);
-    const found = await redis.zrangebyscore(
-      keys.delayedSends(handle),
-      "-inf",
-      near,
-      "WITHSCORES",
-      "LIMIT",
-      0,
-      BATCH_SIZE,
-    );
+    const found = await redis.zrangebyscore(keys.delayedSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, BATCH);
     const sends = pairsOf(found);
     if (sends.length === 0) return promoted;
     await queues.later(...sends.map(([name, due]) => sendJob(runtime, waiting(handle, name, Number(due)))));

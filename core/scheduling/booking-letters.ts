@@ -39,21 +39,18 @@ interface BookingWords {
 /** The contents of a mail about a booking for its recipient. */
 export function bookingLetter(letter: BookingWords): MailLayout {
   const { stored, kind, recipient } = letter;
-  const { bookingPage, mails } = wordsOf(recipient.language);
+  const { language } = recipient;
+  const { bookingPage, mails } = wordsOf(language);
   const { booking: words } = mails;
   const side = recipient.as === "owner" ? "owner" : "visitor";
   const wording = kind === "rescheduled" && stored.status === "PENDING" ? "moveRequested" : kind;
   const { state, text } = wording === "unrefunded" ? words.unrefunded : words.kinds[wording][side];
-  const time = formatTime(stored.start, {
-    language: recipient.language,
-    timeZone: zoneOf(stored, recipient),
-    length: "short",
-  });
+  const time = formatTime(stored.start, { language, timeZone: zoneOf(stored, recipient), length: "short" });
   const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
   // Behind the same link is then the way to another time.
   const actions = isOver ? { ...words.actions, manage: bookingPage.bookAnother } : words.actions;
   return {
-    language: recipient.language,
+    language,
     subject: fillPlaceholders(words.subject[side], { state, title: stored.title, name: stored.attendee.name, time }),
     sender: recipient.host,
     title: text,
@@ -65,12 +62,8 @@ export function bookingLetter(letter: BookingWords): MailLayout {
 }
 
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
-export function bookingFacts({
-  stored,
-  kind,
-  recipient,
-  event,
-}: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
+export function bookingFacts(letter: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
+  const { stored, kind, recipient, event } = letter;
   const { language } = recipient;
   const { mails, bookingPage } = wordsOf(language);
   const { facts: names } = mails.booking;

@@ -1,9 +1,4 @@
-import {
-  type bookingMove,
-  DEFAULT_REFUND_MINUTES,
-  type newBooking,
-  type StoredBooking,
-} from "../../schemas/scheduling.ts";
+import { type bookingMove, type newBooking, REFUND_MINUTES, type StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
 import { day, minute } from "../platform/clock.ts";
@@ -75,7 +70,7 @@ export async function newBookingOf(
   const { name, email } = request.attendee;
   const at = timestamp(runtime);
   const location = locationOf(event, request.location?.type);
-  const { refundUntilMinutes = DEFAULT_REFUND_MINUTES } = event.payment;
+  const { refundUntilMinutes = REFUND_MINUTES } = event.payment;
   const isAccepted = !event.confirmationRequired && price === null;
   return {
     bookingUid: request.bookingUid,

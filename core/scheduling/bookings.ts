@@ -138,10 +138,8 @@ export async function declineBooking(
       cancelledBy: "owner",
       updatedAt: timestamp(runtime),
     } as const;
-    return {
-      step: "declined",
-      booking: { ...stored, ...why, status: "REJECTED", payment: endedPayment(stored, true) },
-    };
+    const payment = endedPayment(stored, true);
+    return { step: "declined", booking: { ...stored, ...why, status: "REJECTED", payment } };
   });
   return { booking };
 }
@@ -149,11 +147,8 @@ export async function declineBooking(
 /** A booking as its owner sees it; `booking_not_found`. */
 export async function readBooking(runtime: Runtime, input: BookingPath): Promise<{ booking: Booking }> {
   const { handle, bookingUid } = input;
-  const stored = await requireRecord<StoredBooking>(
-    runtime.redis,
-    keys.booking(handle, bookingUid),
-    "booking_not_found",
-  );
+  const key = keys.booking(handle, bookingUid);
+  const stored = await requireRecord<StoredBooking>(runtime.redis, key, "booking_not_found");
   return { booking: toBooking(handle, stored, runtime.now()) };
 }
 

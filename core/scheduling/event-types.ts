@@ -1,10 +1,10 @@
 import {
   type Booking,
   type BookingField,
-  DEFAULT_REFUND_MINUTES,
   type eventType,
   type eventTypeChange,
   type newEventType,
+  REFUND_MINUTES,
   type StoredEventType,
 } from "../../schemas/scheduling.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
@@ -143,6 +143,6 @@ async function toEventType(runtime: Runtime, handle: string, stored: Stored): Pr
   const { timeZone } = bookableEventOf(handle, stored, schedules);
   const reason = await paymentProblem(runtime, handle, stored.payment);
   const url = eventUrl(runtime, handle, stored.slug);
-  const payment = { refundUntilMinutes: DEFAULT_REFUND_MINUTES, ...stored.payment };
+  const payment = { refundUntilMinutes: REFUND_MINUTES, ...stored.payment };
   return { ...stored, payment, timeZone, handle, url, bookable: reason === null, reason, revision: stored.version };
 }

@@ -3,7 +3,7 @@ import {
   type Booking,
   type BookingAnswer,
   type BookingStatus,
-  DEFAULT_REFUND_MINUTES,
+  REFUND_MINUTES,
   type StoredBooking,
 } from "../../schemas/scheduling.ts";
 import { addressDigest } from "../platform/address.ts";
@@ -137,7 +137,7 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
 /** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
-  const { refundUntilMinutes = DEFAULT_REFUND_MINUTES, account: _account, paid: _paid, ...others } = booking.payment;
+  const { refundUntilMinutes = REFUND_MINUTES, account: _account, paid: _paid, ...others } = booking.payment;
   const { refundReportedAt: _reportedAt, ...payment } = others;
   const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
   return { ...payment, refundUntil, refundable: payment.status === "PAID" && now <= Date.parse(refundUntil) };
