@@ -64,14 +64,14 @@ function bookedForm({ handle, host, eventSlug, event, now }: EventPage, booking:
   const facts = bookingFacts({ stored: booking, recipient, event: { description: "", labels } });
   const isOver = status === "REJECTED" || status === "CANCELLED" || Date.parse(booking.start) <= now;
   const action = `/v2/public/scheduling/${handle}/${eventSlug}/bookings/${bookingUid}/cancel`;
-  return html`<h2>${bookedTitle(booking, words)}</h2>
+  return html`<div class="booked"><h2>${bookedTitle(booking, words)}</h2>
 ${factList(facts.map(([name, value, address]) => [name, factValue(value, address)]))}
 ${
   !isOver &&
-  html`<form method="post" action="${action}">${refundTerms(booking, language)}
-<label>${words.reason} <textarea name="cancellationReason" rows="3" maxlength="1000"></textarea></label>
+  html`<form class="form" method="post" action="${action}">${refundTerms(booking, language)}
+<div class="field"><label>${words.reason} <textarea name="cancellationReason" rows="3" maxlength="1000"></textarea></label></div>
 <button class="primary danger">${words.cancel}</button></form>`
-}`;
+}</div>`;
 }
 
 function bookedTitle({ status, payment, cancelledBy }: Booking, words: Words["bookingPage"]): string {

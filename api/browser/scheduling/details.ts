@@ -50,7 +50,7 @@ export function moveStep(host: Host, slot: BookableSlot): Step {
   const { calls, booking } = host;
   const reason = fieldOf({ path: "/reschedulingReason", label: words.reason, type: "textarea", required: false });
   const change = element(
-    "dl.rows",
+    "dl",
     element("div", element("dt", words.before), element("dd", timeOf(booking ?? slot))),
     element("div", element("dt", words.after), element("dd", timeOf(slot))),
   );

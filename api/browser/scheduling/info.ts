@@ -84,7 +84,7 @@ export function bookingRows(booking: Booking): HTMLElement {
   ];
   const shown = rows.filter(([, value]) => Boolean(value));
   return element(
-    "dl.rows",
+    "dl",
     ...shown.map(([name, value]) => element("div", element("dt", name), element("dd", { dir: "auto" }, value))),
   );
 }
