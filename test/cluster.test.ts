@@ -77,6 +77,20 @@ t.test("a handle that would cut the tag of a key in two is as unknown as any oth
   }
 });
 
+t.test("an id that begins with a brace is unknown, and disturbs no other request", async (t) => {
+  const redis = await startCluster();
+  t.teardown(() => redis.stop());
+  const service = await startService(t, { redis });
+  const owner = await service.handle("acme");
+  const proof = { attemptId: "}{", deviceProofVerifier: "x" };
+  const calls = Array.from({ length: 40 }, () => [
+    owner.get("/v2/account/domains/%7D%7B/email-identity").expect(404),
+    service.visitor.post("/oauth/assistant/desktop/redeem").send(proof).expect(410),
+    owner.get("/v2/handles/acme/pages").expect(200),
+  ]);
+  t.equal((await Promise.all(calls.flat())).length, 120);
+});
+
 t.test("while a cluster is away the answer is 503, in time", async (t) => {
   const redis = await startCluster();
   const service = await startService(t, { redis });

@@ -159,6 +159,12 @@ export const keys = {
   leadSection: (handle: string, slug: string, section: string) => `lead-section:{${handle}}:${slug}:${section}`, // string, JSON of fields and submit label; 24 h
 } as const;
 
+// Redis takes a tag that begins with a closing brace for none; its client doesn't, and would ask another node of a cluster.
+const makers: Record<string, unknown> = keys;
+for (const [name, make] of Object.entries(makers))
+  if (typeof make === "function")
+    makers[name] = (...parts: unknown[]): string => String(make(...parts)).replace(/\{\}(?=.*\})/s, "{%7D");
+
 /** Kinds of keys whose tag is not a handle: a handle may have the same name as an account, a queue or a user. */
 const kindsOfOthers = `
   service heartbeat queue dirty handle-import handles user user-handles user-of-email user-tokens
