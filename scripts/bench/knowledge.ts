@@ -51,7 +51,7 @@ async function inProcess(redis: Redis, stage: Stage): Promise<BenchRow[]> {
   const index = new MemoryIndex(redis);
   const load = await timed(() => index.search(request(stage.questions[0]!, "words")));
   const grown = (await memory()) - held;
-  const rows = await rankings(index, stage, { words: 1, both: 4 });
+  const rows = await rankings(index, stage, { words: 0.5, both: 4 });
   const changes = await changed(index, redis, stage);
   return [
     ...rows,
