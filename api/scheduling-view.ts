@@ -63,7 +63,7 @@ function bookedForm({ handle, host, eventSlug, event, now }: EventPage, booking:
   const labels = new Map(event?.bookingFields.map(({ id, label }) => [id, label]));
   const facts = bookingFacts({ stored: booking, recipient, event: { description: "", labels } });
   const isOver = status === "REJECTED" || status === "CANCELLED" || Date.parse(booking.start) <= now;
-  const action = `/v2/public/scheduling/${handle}/${eventSlug}/bookings/${bookingUid}/cancel`;
+  const action = `/v2/public/scheduling/${handle}/${eventSlug}/bookings/${bookingUid}/cancel?language=${language}`;
   return html`<div class="booked"><h2>${bookedTitle(booking, words)}</h2>
 ${factList(facts.map(([name, value, address]) => [name, factValue(value, address)]))}
 ${
@@ -94,10 +94,11 @@ function refundTerms({ payment, attendee }: Booking, language: string): Part {
   return html`<p>${fillPlaceholders(payment.refundable ? cancelRefund : cancelKept, { price, time })}</p>`;
 }
 
-/** Leads a browser without the script from the form back to its booking. */
-export function cancelledView({ bookingUid }: BookingAnswer, { parameters }: Request): View {
-  const { handle, eventSlug } = parameters;
-  return redirect({ location: `/apps/public/scheduling/${handle}/${eventSlug}?booking=${bookingUid}` });
+/** Leads a browser without the script from the form back to its booking, in the language of the form. */
+export function cancelledView({ bookingUid }: BookingAnswer, request: Request): View {
+  const { handle, eventSlug } = request.parameters;
+  const query = new URLSearchParams({ booking: bookingUid, language: languageOf(request) });
+  return redirect({ location: `/apps/public/scheduling/${handle}/${eventSlug}?${query}` });
 }
 
 /** A handle's public event types as links, with the host's logo, and the host's name in the title. */

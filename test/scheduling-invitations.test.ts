@@ -223,6 +223,7 @@ t.test(
     await stage.event({
       slug: "intro",
       title: "Introduction",
+      locations: [{ type: "link", label: "https://meet.example/room" }],
       bookingFields: [{ id: "topic", label: "Topic", type: "text" }],
     });
     const everyone = ["ada@example.com", "guest@example.com", "user_acme@example.com"];
@@ -249,6 +250,7 @@ t.test(
     );
     t.match(confirmed["guest@example.com"]?.text, /the person who booked added you as a guest\.\n*$/);
     t.notMatch(confirmed["ada@example.com"]?.text, "as a guest");
+    for (const address of everyone) t.match(confirmed[address]?.text, "https://meet.example/room");
     t.notMatch(confirmed["guest@example.com"]?.text, bookingUid, "a guest can't manage it");
     t.notMatch(confirmed["guest@example.com"]?.calendar, bookingUid, "nor by the UID of the invitation");
     const invitation = read(confirmed["guest@example.com"]?.calendar ?? "");
@@ -275,6 +277,7 @@ t.test(
     const cancelled = await wave(9);
     t.match(cancelled["ada@example.com"]?.subject, /^Cancelled: Introduction/);
     t.match(cancelled["guest@example.com"]?.text, "Reason: Ill", "the owner's words reach everybody");
+    for (const address of everyone) t.notMatch(cancelled[address]?.text, "https://meet.example/room");
     t.match(read(cancelled["ada@example.com"]?.calendar ?? ""), { uid: file.uid, method: "CANCEL", sequence: 2 });
     const ended = read(cancelled["guest@example.com"]?.calendar ?? "");
     t.match(ended, { uid: invitation.uid, method: "CANCEL", sequence: 2 });

@@ -151,6 +151,14 @@ async function run(t: Test): Promise<void> {
     t.match(await bookings(stage), [{ status: "CANCELLED", cancelledBy: "visitor", cancellationReason: "I am ill" }]);
   });
 
+  await t.test("without JavaScript the chosen language stays after a cancellation", async (t) => {
+    const { stage, page } = await visit(t, browser, { context: { javaScriptEnabled: false } });
+    const made = await stage.book("intro", "2026-10-05T09:00:00Z", 30);
+    await page.goto(`${stage.service.url}${place}/intro?booking=${made.body.bookingUid}&language=de`);
+    await page.locator("main button").click();
+    await page.locator("xpath=//h2[contains(., 'abgesagt')]").waitFor();
+  });
+
   await t.test("hasty clicks and lost answers make one booking", async (t) => {
     const { stage, page } = await visit(t, browser);
     await page.getByRole("button", { name: "11:00", exact: true }).click();

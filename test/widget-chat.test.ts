@@ -186,7 +186,7 @@ async function run(t: Test): Promise<void> {
     const { visitor } = await visit(t, { script: () => scripts.shift()!() });
     await visitor.open();
     await visitor.ask("How long?");
-    await visitor.page.getByText("Many people are asking right now.").first().waitFor();
+    await visitor.page.getByText("The assistant could not be reached.").first().waitFor();
     await visitor.retry.click();
     await visitor.answer.getByText("The assistant is not available on this page right now.").waitFor();
     await visitor.retry.click();

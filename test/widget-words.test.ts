@@ -128,6 +128,7 @@ async function run(t: Test): Promise<void> {
       [{ status: 413, code: "payload_too_large" }, "This question could not be read."],
       [{ status: 404, code: "page_not_found" }, "The assistant is not available on this page right now."],
       [{ status: 429, code: "rate_limited" }, "Many people are asking right now."],
+      [{ status: 503, code: "service_unavailable" }, "The assistant could not be reached."],
       [{ status: 500, code: "internal_error" }, "Something went wrong."],
     ];
     const scripts = said.map(([refusal]) => refusal);

@@ -67,15 +67,16 @@ export function bookingFacts(letter: Omit<BookingWords, "kind"> & { kind?: MailK
   const { language } = recipient;
   const { mails, bookingPage } = wordsOf(language);
   const { facts: names } = mails.booking;
-  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl, payment } = stored;
+  const { title, start, durationMinutes, rescheduledFrom, location, meetingUrl, payment, status } = stored;
+  const isOver = status === "CANCELLED" || status === "REJECTED";
   const time = (instant: string) => longTime(instant, language, zoneOf(stored, recipient));
   const facts: Fact[] = [
     [names.what, title],
     [names.when, `${time(start)}, ${formatMinutes(durationMinutes, language)}`],
   ];
   if (kind === "rescheduled" && rescheduledFrom) facts.push([names.before, time(rescheduledFrom.start)]);
-  if (meetingUrl) facts.push([names.where, meetingUrl, meetingUrl]);
-  else if (location) facts.push([names.where, location.label || placeKind(location.type, bookingPage)]);
+  if (meetingUrl && !isOver) facts.push([names.where, meetingUrl, meetingUrl]);
+  if (!meetingUrl && location) facts.push([names.where, location.label || placeKind(location.type, bookingPage)]);
   const reason = reasonOf(stored, kind, recipient);
   if (reason) facts.push([names.reason, reason]);
   if (recipient.as === "guest") return facts;

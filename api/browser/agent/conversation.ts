@@ -108,6 +108,7 @@ async function problemOf(response: Response): Promise<string> {
   const { status } = response;
   if (code === "question_too_long") return words.tooLong;
   if (status === 404) return words.unavailable;
-  if (status === 429 || status === 503) return words.busy;
+  if (status === 503) return words.unreachable;
+  if (status === 429) return words.busy;
   return status === 400 || status === 413 ? words.refused : words.failed;
 }

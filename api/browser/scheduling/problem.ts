@@ -11,8 +11,6 @@ export function sentenceOf({ code, limit }: Problem, reassurance = ""): string {
   const known: Record<string, string> = {
     offline: `${words.offline} ${reassurance}`.trim(),
     rate_limited: words.busy,
-    service_unavailable: words.busy,
-    idempotency_in_progress: words.busy,
     event_type_not_found: words.gone,
     payment_provider_not_connected: words.unpayable,
     booking_not_cancellable: words.notCancellable,
