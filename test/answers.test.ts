@@ -570,6 +570,20 @@ t.test("the question's language wins if the same statement exists in two languag
   t.match(replyTo(library, readQuestion("When is breakfast?", "de")).markdown, /^Breakfast is served/);
 });
 
+t.test("an answer shows no further section in a language that neither it nor the question has", async (t) => {
+  const hours = (id: string, language: string, text: string) =>
+    pageSource(`<h2>Hotel Astoria</h2><p>${text}</p>`, { id, language, title: id });
+  const library = openLibrary([
+    hours("en", "en", "The Sauna is open from 14:00 to 21:00."),
+    hours("de", "de", "Die Sauna ist von 14:00 bis 21:00 Uhr geöffnet."),
+    hours("rules", "en", "Please bring a towel to the Sauna."),
+  ]);
+  const { markdown } = replyTo(library, readQuestion("When is the sauna open at Hotel Astoria?", "en"));
+  t.match(markdown, /^\*\*Hotel Astoria\*\*\n\nThe Sauna is open/);
+  t.match(markdown, "towel");
+  t.notMatch(markdown, "geöffnet");
+});
+
 t.test("typing errors, joined words, spelled-out numbers and chat spelling are understood", async (t) => {
   const library = openLibrary([
     pageSource(

@@ -50,7 +50,10 @@ function quoteOf(library: Library, question: Question, place: Place): Quote {
   if (best === undefined || best.share < COMES_CLOSEST) return NOTHING;
   const confidence = confidenceIn(hits, question, place);
   const outcome = confidence >= ANSWERS ? "answer" : "closest";
-  return { outcome, confidence, ...shownOf(hits, fittingColumn(library, question, best.unit)) };
+  // A reader of one language is not shown the same in another.
+  const spoken = [question.language, best.unit.section.language];
+  const readable = hits.filter(({ unit }) => spoken.includes(unit.section.language));
+  return { outcome, confidence, ...shownOf(readable, fittingColumn(library, question, best.unit)) };
 }
 
 function fittingColumn(library: Library, question: Question, best: Unit): Unit[] | undefined {
