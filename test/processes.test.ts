@@ -1,4 +1,6 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { openSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect, createServer } from "node:net";
 import process from "node:process";
@@ -139,6 +141,28 @@ t.test("the log warns at startup if Redis may lose accepted work, or if that is 
     "redis.persistence_off",
     "redis.eviction_unsafe",
   ]);
+});
+
+t.test("a start on a database that Redis doesn't have ends with a line that says so", async (t) => {
+  const redis = await startRedis({ single: true });
+  t.teardown(() => redis.stop());
+  const started = spawnProgram(t, "workers/main.ts", { REDIS_URL: `${redis.url}/99` });
+  t.same(await started.ended, { code: 1, signal: null });
+  t.match(started.stdout.trim().split("\n").at(-1), /DB index is out of range.*worker\.start_failed/);
+});
+
+t.test("a log on a full disk ends no process", { skip: "Deno" in globalThis }, async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  const port = await freePort();
+  const env = { PATH: process.env.PATH ?? "", ...redis.env, PORT: String(port) };
+  const web = spawn(process.execPath, ["dist/api/server.js"], { env, stdio: ["ignore", openSync("/dev/full", "w")] });
+  t.teardown(() => web.kill("SIGKILL"));
+  await eventually(async () => (await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined))?.ok);
+  await sleep(1000);
+  t.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200);
+  web.kill("SIGTERM");
+  t.same(await once(web, "exit"), [0, null]);
 });
 
 t.test("a start on a port that is taken ends with a line that says so", async (t) => {
