@@ -40,6 +40,22 @@ t.test("valid settings are read, and an empty one counts as absent", (t) => {
   t.end();
 });
 
+t.test("spaces around a value are no part of it, and one in quotes is refused", (t) => {
+  const settings = { NODE_ENV: "production\r\n", BASE_URL: " ", METRICS_TOKEN: "secret\n", EMAIL_QUOTA_PER_DAY: " " };
+  t.throws(() => readEnv(settings), {
+    message: "Invalid settings: BASE_URL is required; SECRET_KEY is required; REDIS_URL is missing",
+  });
+  const { METRICS_TOKEN, EMAIL_QUOTA_PER_DAY, PORT } = readEnv({ ...settings, NODE_ENV: "\t", PORT: "\n" });
+  t.same(
+    { METRICS_TOKEN, EMAIL_QUOTA_PER_DAY, PORT },
+    { METRICS_TOKEN: "secret", EMAIL_QUOTA_PER_DAY: 10_000, PORT: 8080 },
+  );
+  for (const value of ['"production"', "'production'"])
+    t.throws(() => readEnv({ NODE_ENV: value }), { message: "Invalid settings: NODE_ENV must not be in quotes" });
+  t.equal(readEnv({ LOGIN_MAIL_FROM: '"Acme" <a@acme.example>' }).LOGIN_MAIL_FROM, '"Acme" <a@acme.example>');
+  t.end();
+});
+
 t.test("Redis is found by its address or by Sentinels, which need the name of their master", (t) => {
   const sentinels = "one, two.example:26380,[::1]:5000";
   const env = readEnv({ NODE_ENV: "development", REDIS_SENTINELS: sentinels, REDIS_SENTINEL_MASTER: "main" });

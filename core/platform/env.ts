@@ -105,9 +105,10 @@ export interface Env extends Omit<EnvValues, keyof Addresses>, Readonly<Addresse
 /** Reads all settings. Throws one Error whose one-line message names everything that is wrong. */
 export function readEnv(record: Record<string, string | undefined>): Env {
   const wrong: string[] = [];
+  const given = Object.fromEntries(Object.keys(table).map((name) => [name, record[name]?.trim() || undefined]));
   const entries = Object.entries(table).map(([name, read]) => {
     try {
-      return [name, read(record[name] === "" ? undefined : record[name])];
+      return [name, read(unquoted(given[name]))];
     } catch (error) {
       if (!(error instanceof Malformed)) throw error;
       wrong.push(`${name} ${error.message}`);
@@ -115,9 +116,15 @@ export function readEnv(record: Record<string, string | undefined>): Env {
     }
   });
   const read = Object.fromEntries(entries) as EnvValues;
-  wrong.push(...contradictions(read, record));
+  wrong.push(...contradictions(read, given));
   if (wrong.length > 0) throw new Error(`Invalid settings: ${wrong.join("; ")}`);
   return { ...read, ...addresses(read), production: read.NODE_ENV === "production" };
+}
+
+/** Quotes of a shell or of a .env file, which some platforms pass on, are no part of any value. */
+function unquoted(value: string | undefined): string | undefined {
+  if (/^(["']).*\1$/s.test(value ?? "")) throw new Malformed("must not be in quotes");
+  return value;
 }
 
 /** Faults of well-formed settings. Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
