@@ -25,6 +25,8 @@ export async function startProcess(
   const stopSignal = firstStopSignal();
   const env = read(settings);
   const log = openLog(env);
+  // Some libraries print what they receive, such as words of a model; the log has events only.
+  Object.assign(console, { log() {}, warn() {} });
   process.on("unhandledRejection", (error) =>
     log.error({ error: (error as Error)?.stack ?? String(error) }, "process.unhandled_error"),
   );

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import t from "tap";
 import { createHandle } from "../core/account/handles.ts";
 import { openRuntime } from "../core/open.ts";
@@ -12,6 +15,7 @@ const question = "How much is a cargo bike, Mr. Canary-42?";
 /** Web and worker as processes of their own, a slow model, and a published page. */
 async function running(
   t: Parameters<typeof spawnService>[0],
+  more: Record<string, string> = {},
 ): Promise<SpawnedService & { redis: RedisServer; model: ModelServer }> {
   const redis = await startRedis({ own: true });
   const model = await startModelServer({
@@ -28,7 +32,7 @@ async function running(
   await publishPage(runtime, { handle: "acme", pageSlug: "bikes", title: "Bikes", content });
   await runtime.close();
   const env = { PUBLIC_PAGE_AGENT_ENABLED: "1", OLLAMA_HOST: model.url, PUBLIC_PAGE_AGENT_MODEL_ID: "scripted:chat" };
-  return { ...(await spawnService(t, redis, env)), redis, model };
+  return { ...(await spawnService(t, redis, { ...env, ...more })), redis, model };
 }
 
 async function ask({ url }: SpawnedService): Promise<ReadableStreamDefaultReader<Uint8Array>> {
@@ -113,6 +117,28 @@ t.test("a failed answer is logged by name only", async (t) => {
   t.same(fields(service.worker.stdout, "assistant.answer.failed"), ["level", "modelId", "msg", "time"]);
   t.same(fields(service.web.stdout, "assistant.request.unavailable"), ["level", "msg", "time"]);
   t.notMatch(service.web.stdout, "known-to-the-visitor");
+});
+
+t.test("a model that fails before its first word is logged, and none of its words is", async (t) => {
+  let status = 200;
+  const broken = createServer((_, res) => void res.writeHead(status).end('{"message":{"content":"Mr. Canary-42\n'));
+  await once(broken.listen(0, "127.0.0.1"), "listening");
+  t.teardown(() => broken.close());
+  const { url, worker } = await running(t, {
+    OLLAMA_HOST: `http://127.0.0.1:${(broken.address() as AddressInfo).port}`,
+  });
+  for (status of [200, 429]) {
+    const answer = await fetch(`${url}/v2/public/pages/acme/bikes/agentic-question`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ question }),
+    });
+    t.match(await answer.json(), { degraded: true, answerMarkdown: /39 EUR/ });
+  }
+  await worker.end("SIGTERM");
+  t.equal(worker.stdout.split('"assistant.answer.failed"').length - 1, 2);
+  t.equal(worker.stderr, "");
+  for (const line of worker.stdout.trim().split("\n")) t.match(line, /^\{"level".*\}$/);
 });
 
 t.test("the worker's log line of an answer has the agreed fields and no others", async (t) => {

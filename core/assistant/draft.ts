@@ -53,7 +53,9 @@ export async function drafted(runtime: Runtime, asked: AnswerRequest, made: Draf
   const plain = quoted(reply, found.degraded, question);
   if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
   const draft = await new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply }).begin();
-  return draft ?? { ...plain, degraded: true };
+  if (draft) return draft;
+  runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
+  return { ...plain, degraded: true };
 }
 
 /** If retrieval failed and nothing was found, the answer says so instead of "not found". */
