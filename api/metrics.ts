@@ -32,6 +32,7 @@ export class Metrics {
     "outbox_age_seconds",
     "Age of the oldest change whose jobs may not have been enqueued yet",
   );
+  readonly #mailWait = this.#gauge("mail_wait_seconds", "Time for which due mail has waited for the mail server");
   readonly #memory = this.#gauge(
     "redis_memory_bytes",
     "Memory of each Redis server: used, and its limit (0 if unlimited)",
@@ -65,8 +66,9 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  #show({ memory, served, outboxAge }: Stats): void {
+  #show({ memory, served, outboxAge, mailWait }: Stats): void {
     this.#outboxAge.set(outboxAge);
+    this.#mailWait.set(mailWait);
     for (const { server, used, limit } of memory) {
       this.#memory.set({ server, kind: "used" }, used);
       this.#memory.set({ server, kind: "limit" }, limit);

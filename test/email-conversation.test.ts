@@ -73,28 +73,40 @@ for (const [name, does] of [
   });
 }
 
-t.test("while logins fail nothing is sent, and everything is sent once they work again", async (t) => {
-  let open = false;
-  const onAuth = (_auth: unknown, _session: unknown, done: (error: Error | null, answer?: { user: string }) => void) =>
-    open ? done(null, { user: "u" }) : done(Object.assign(new Error("Bad login"), { responseCode: 535 }));
-  const server = await startMailServer(t, { authOptional: false, onAuth: onAuth as never, allowInsecureAuth: true });
-  const service = await startMailing(t, server.url.replace("//", "//user:secret@"), { workers: ["email"] });
-  const { send, read, until } = await makeSending(service);
-  const ids = await Promise.all(Array.from({ length: 20 }, (_, at) => send([`a${at}@far.example`])));
-  await eventually(() => server.connections >= 2);
-  const seen = await Promise.all(ids.map((id) => read(id)));
-  const started = seen.filter(({ timeline }) => timeline.some(({ type }) => type === "SENDING")).length;
-  t.ok(started <= 10, `${started} of 20 were under way when it was noticed, the others wait untouched`);
-  open = true;
-  for (const id of ids) {
-    const { timeline } = await until(id, "SENT");
-    t.equal(timeline.at(-1)?.attempt, 1, "no attempt was lost");
-    t.ok(
-      types(timeline).filter((type) => type === "SENDING").length <= 2,
-      "one message was not probed with over and over",
-    );
-  }
-});
+t.test(
+  "while logins fail nothing is sent, the metrics tell how long, and everything is sent once they work again",
+  async (t) => {
+    let open = false;
+    const onAuth = (
+      _auth: unknown,
+      _session: unknown,
+      done: (error: Error | null, answer?: { user: string }) => void,
+    ) => (open ? done(null, { user: "u" }) : done(Object.assign(new Error("Bad login"), { responseCode: 535 })));
+    const server = await startMailServer(t, { authOptional: false, onAuth: onAuth as never, allowInsecureAuth: true });
+    const service = await startMailing(t, server.url.replace("//", "//user:secret@"), { workers: ["email"] });
+    const { send, read, until } = await makeSending(service);
+    const ids = await Promise.all(Array.from({ length: 20 }, (_, at) => send([`a${at}@far.example`])));
+    await eventually(() => server.connections >= 2);
+    const seen = await Promise.all(ids.map((id) => read(id)));
+    const started = seen.filter(({ timeline }) => timeline.some(({ type }) => type === "SENDING")).length;
+    t.ok(started <= 10, `${started} of 20 were under way when it was noticed, the others wait untouched`);
+    const waited = async (): Promise<number> => {
+      const { text } = await service.visitor.get("/metrics").expect(200);
+      return Number(/^mail_wait_seconds (.*)$/m.exec(text)?.[1]);
+    };
+    await eventually(async () => (await waited()) > 1);
+    open = true;
+    for (const id of ids) {
+      const { timeline } = await until(id, "SENT");
+      t.equal(timeline.at(-1)?.attempt, 1, "no attempt was lost");
+      t.ok(
+        types(timeline).filter((type) => type === "SENDING").length <= 2,
+        "one message was not probed with over and over",
+      );
+    }
+    t.ok((await waited()) < 1);
+  },
+);
 
 t.test("a wrong certificate is the server's trouble", async (t) => {
   const server = await startMailServer(t, { secure: true });

@@ -49,21 +49,23 @@ export type Stats = Awaited<ReturnType<typeof stats>>;
 
 /**
  * Reads the figures; rejects without Redis. `outboxAge` is the age in seconds of the oldest change whose jobs may still be in an outbox; 0
- * if there is none.
+ * if there is none. `mailWait` is how long in seconds no worker has looked at a handle's due mail: the mail server is away, or too slow.
  */
 export async function stats({ redis }: Pick<Runtime, "redis">) {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
-  const [memory, marks, served] = await Promise.all([
+  const [memory, marks, served, [, turn = Number.POSITIVE_INFINITY]] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),
     Promise.all(shards),
     servedQueues({ redis }),
+    redis.zrange(keys.emailLanes("normal"), 0, "0", "WITHSCORES"),
   ]);
   const now = Date.now();
   return {
     memory,
     outboxAge: Math.max(0, ...marks.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
+    mailWait: Math.max(0, (now - Number(turn) / 1000) / 1000),
     served,
   };
 }
