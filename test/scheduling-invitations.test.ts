@@ -171,6 +171,17 @@ t.test("a calendar file's stamp is UTC, and its properties precede its component
   }
 });
 
+t.test("no line of a calendar file has more than 75 octets, and no character is torn", async (t) => {
+  const { event, book, service } = await openStage(t);
+  const title = `${"Größe ".repeat(20)}${"😀".repeat(20)}`;
+  await event({ slug: "intro", title, description: "https://example.com/a/very/long/address/".repeat(8) });
+  const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  const { text } = await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/calendar.ics`);
+  t.equal(read(text).summary, title);
+  const longest = Math.max(...text.split("\r\n").map((line) => Buffer.byteLength(line)));
+  t.ok(longest > 70 && longest <= 75, `${longest} octets (RFC 5545, section 3.1)`);
+});
+
 t.test("the visitor's calendar file follows the booking", async (t) => {
   const { event, book, service } = await openStage(t);
   await event({ slug: "intro", locations: [{ type: "link", label: "https://meet.example/acme" }] });

@@ -31,6 +31,9 @@ export interface CalendarFile {
   text: string;
 }
 
+/** The octets of a line (RFC 5545, section 3.1) without the space before a continued one, which ical.js doesn't count. */
+ICAL.foldLength = 74;
+
 /** Ms around a booking for which the file includes the zone's rules. */
 const RULES_MARGIN_MS = 400 * day;
 
