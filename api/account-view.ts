@@ -98,7 +98,7 @@ export function pairingView(visit: PairingVisit, request: Request): View {
 ${facts}
 <p>${words.may}</p>
 <p id="code-label">${words.codeLabel}</p>
-<p class="code" aria-labelledby="code-label">${visit.code}</p>
+<p class="code">${visit.code}</p>
 ${visit.user ? pairingForm(visit, words) : pairingSignIn(visit, { ...words, over: failures.pairingOver.advice })}
 <p class="note">${words.note}</p>`;
   return cardView({ language, title: words.title, body, script: visit.user ? "once.js" : "pairing.js" });
@@ -185,11 +185,11 @@ ${otherLink(pairing.other, loginUrl)}
   return cardView({ language, title: words.title, body, leadsTo: [target.protocol] });
 }
 
-/** A failure as an OAuth error (RFC 6749, section 5.2). */
-export function oauthFailureView(fail: Fail): View | undefined {
+/** A failure as an OAuth error (RFC 6749, section 5.2); `invalid` names one of the input. */
+export function oauthFailureView(fail: Fail, invalid = "invalid_request"): View | undefined {
   if (fail.code === "not_found") return undefined;
   const { detail = fail.sentence, errors, more } = fail.details;
-  const error = more?.error ?? (fail.status >= 500 ? "temporarily_unavailable" : "invalid_request");
+  const error = more?.error ?? (fail.status >= 500 ? "temporarily_unavailable" : invalid);
   const faults = errors?.map(({ path, message }) => `${path.slice(1)} ${message}`.trim()).join("; ");
   const body = JSON.stringify({ error, error_description: faults ?? detail });
   return { type: "application/json", status: fail.status, body, headers: { "Cache-Control": "no-store" } };

@@ -103,7 +103,7 @@ export function signInRows(path: string): Row[] {
 
 const authorize = "/oauth/authorize";
 const person = { ...browserPage, said: { invalid_request: "appUnknown" } } as const;
-const client = { errorView: oauthFailureView, hidden: true };
+const client = { errorView: (fail: Fail) => oauthFailureView(fail), hidden: true };
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
@@ -112,7 +112,8 @@ export const authorizationRows: Row[] = [
     hidden: true,
   }),
   route("POST /oauth/register", anyone, shape.clientRegistration, core.registerClient, {
-    ...client,
+    errorView: (fail) => oauthFailureView(fail, "invalid_client_metadata"),
+    hidden: true,
     status: 201,
     returns: shape.registeredClient,
   }),

@@ -314,7 +314,8 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   const { client_id: another = "" } = await register(service, ["https://app.example/cb"]);
   t.match(await refresh(first.refresh_token, { client_id: another }), refused);
   t.match(await refresh(first.refresh_token, { resource: `${service.url}/mcp/other/mcp` }), refused);
-  for (const forged of ["", "x", `${first.refresh_token}x`, "W10.x"]) t.match(await refresh(forged), refused, forged);
+  t.match(await refresh(""), { status: 400, body: { error: "invalid_request" } });
+  for (const forged of ["x", `${first.refresh_token}x`, "W10.x"]) t.match(await refresh(forged), refused, forged);
   const answers = await Promise.all([refresh(first.refresh_token), refresh(first.refresh_token)]);
   t.same(
     answers.map(({ status }) => status),
@@ -378,7 +379,10 @@ t.test("redirect addresses are https, loopback or an app's own, and matched lett
     t.match(await register(service, [bad], 400), { error: "invalid_redirect_uri" }, bad);
   const long = Array.from({ length: 10 }, (_, at) => `https://app.example/${at}${"x".repeat(400)}`);
   t.match(await register(service, long, 400), { error: "invalid_client_metadata" });
-  t.match(await register(service, [], 400), { error: "invalid_request", error_description: /^redirect_uris / });
+  t.match(await register(service, [], 400), {
+    error: "invalid_client_metadata",
+    error_description: /^redirect_uris /,
+  });
   const list = (await service.visitor.post("/oauth/register").send([]).expect(400)).body;
   t.equal(list.error_description, "must be an object");
   t.same(await keyNames(service.runtime.redis, "*oauth*"), [], "registrations are kept by nobody but their client");
@@ -465,6 +469,17 @@ t.test("the consent is that of one browser for one request, and its code works o
     t.match(await redeem({ code: await allowed(), ...changed }), { status: 400, body: { error: "invalid_grant" } });
   t.match(await redeem({ code: "oac_none" }), { status: 400, body: { error: "invalid_grant" } });
   t.match(await redeem({ grant_type: "password" }), { status: 400, body: { error: "unsupported_grant_type" } });
+  for (const parameter of ["grant_type", "code", "code_verifier"])
+    t.match(await redeem({ code: "oac_none", [parameter]: "" }), {
+      status: 400,
+      body: { error: "invalid_request", error_description: `${parameter} is required` },
+    });
+  for (const unknown of ["", "nobody", `${client_id}x`])
+    t.match(
+      await redeem({ client_id: unknown }),
+      { status: 400, body: { error: "invalid_client" } },
+      "registers again",
+    );
   const code = await allowed();
   const answers = await Promise.all([redeem({ code }), redeem({ code })]);
   t.same(answers.map(({ status }) => status).sort(), [200, 400]);

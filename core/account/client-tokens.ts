@@ -1,11 +1,12 @@
 import type { IssuedToken, tokenRequest } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
+import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { readSignedValue, sameText, signedValue } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { mustBeBuiltIn, oauthFailure } from "./clients.ts";
+import { mustBeBuiltIn, mustBeClient, oauthFailure } from "./clients.ts";
 import { challengeOf } from "./pairing.ts";
 import { removeSession, startSession } from "./session-store.ts";
 import { issueToken, type TokenClaims } from "./signing.ts";
@@ -46,9 +47,17 @@ type TokenRequest = Infer<typeof tokenRequest>;
  */
 export async function issueAccess(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
   mustBeBuiltIn(runtime.env);
+  mustHave(input, "grant_type");
+  mustBeClient(runtime.env, input.client_id);
   if (input.grant_type === "authorization_code") return redeemCode(runtime, input);
   if (input.grant_type === "refresh_token") return refresh(runtime, input);
   throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code or refresh_token.");
+}
+
+/** `invalid_request` without one of these parameters; an empty one is absent (RFC 6749, section 3.2). */
+function mustHave(input: TokenRequest, ...names: (keyof TokenRequest)[]): void {
+  const missing = names.find((name) => !input[name]);
+  if (missing) throw new Fail("invalid_request", { detail: `${missing} is required` });
 }
 
 /**
@@ -56,6 +65,7 @@ export async function issueAccess(runtime: Runtime, input: TokenRequest): Promis
  * session, since two parties have the code and its verifier (RFC 6749, section 4.1.2).
  */
 async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
+  mustHave(input, "code", "code_verifier");
   const { redis } = runtime;
   const codeKey = keys.oauthCode(input.code ?? "");
   const json = await redis.getdel(codeKey);
@@ -92,6 +102,7 @@ function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolea
  * section 4.14.2). Within ten seconds the same token gets the same answer.
  */
 async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
+  mustHave(input, "refresh_token");
   const { redis, env } = runtime;
   const [userId, sessionId, round] = readSignedValue<RefreshToken>(env, PURPOSE, input.refresh_token ?? "") ?? [];
   if (userId === undefined || sessionId === undefined || round === undefined) throw refused();

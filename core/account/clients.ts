@@ -61,11 +61,21 @@ export async function registerClient(
 export async function clientAt(runtime: Runtime, clientId: string, redirectUri: string): Promise<OAuthClient> {
   const client = isDocumentId(clientId)
     ? await documentedClient(runtime, clientId)
-    : readSignedValue<OAuthClient>(runtime.env, PURPOSE, clientId);
+    : registeredClient(runtime.env, clientId);
   if (client === undefined) throw wrongClient("The client is not registered.");
   if (!isRegistered(client.redirectUris, redirectUri))
     throw wrongClient("The client did not register this redirect address.");
   return client;
+}
+
+/** `invalid_client` for an id that was not registered under the current keys: its client registers again. */
+export function mustBeClient(env: Env, clientId = ""): void {
+  if (!isDocumentId(clientId) && !registeredClient(env, clientId))
+    throw oauthFailure("invalid_client", "The client is not registered.");
+}
+
+function registeredClient(env: Env, clientId: string): OAuthClient | undefined {
+  return readSignedValue<OAuthClient>(env, PURPOSE, clientId);
 }
 
 /** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
@@ -79,7 +89,12 @@ export function isDocumentId(clientId: string): boolean {
 }
 
 /** OAuth errors of RFC 6749 (section 5.2), RFC 7591 (section 3.2.2) and RFC 8707 (section 2). */
-type OAuthError = "invalid_grant" | "invalid_redirect_uri" | "invalid_client_metadata" | "unsupported_grant_type";
+type OAuthError =
+  | "invalid_client"
+  | "invalid_grant"
+  | "invalid_redirect_uri"
+  | "invalid_client_metadata"
+  | "unsupported_grant_type";
 
 /** A failure that OAuth clients recognise by its error name. */
 export function oauthFailure(error: OAuthError, detail: string): Fail {
