@@ -57,7 +57,7 @@ export function mcpRows(all: () => Row[]): Row[] {
       produces: { types: ["application/json", "text/event-stream"], schema: { type: "object" }, example: rpcExample },
       empty: { 202: "The notification was received" },
       description:
-        "Streamable HTTP without sessions: one JSON-RPC 2.0 message for each request. Send `Accept: application/json, text/event-stream`. Tools: `strategy_query`, `pages_list`, `pages_read`, `knowledge_query`, `bookings_list`.",
+        "Streamable HTTP without sessions: one JSON-RPC 2.0 message for each request. Send `Accept: application/json, text/event-stream`. Failures of the protocol (400, 406, 415) are JSON-RPC errors as `application/json`. Tools: `strategy_query`, `pages_list`, `pages_read`, `knowledge_query`, `bookings_list`.",
     }),
     route(`GET ${metadata}`, anyone, object({ handle }), describeResource, {
       headers: { "Cache-Control": "public, max-age=3600" },

@@ -161,6 +161,7 @@ export const schedulingRows: Row[] = [
     accepts: "form",
     page: cancelledView,
     returns: shape.bookingAnswer,
+    empty: { 303: "A browser's form leads back to the booking" },
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
     failures: ["booking_not_cancellable"],
