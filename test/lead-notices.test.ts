@@ -154,6 +154,24 @@ t.test(
   },
 );
 
+t.test("a digest links each address once, and shows where a long message is cut", async (t) => {
+  const { service, inbox } = await open(t);
+  await makeSending(service);
+  const { runtime } = service;
+  for (let n = 0; n < 20; n++) await capture(service, { email: `v${n}@far.example` });
+  await capture(service, { email: "nameless@far.example" });
+  const leadId = await capture(service, { email: "ada@far.example", name: "Ada", message: "word ".repeat(100) });
+  const round = await eventually(() => runtime.redis.hget(keys.lead("acme", leadId), "notice"));
+  await eventually(async () => (await runtime.redis.llen(keys.leadDigest("acme", round))) === 2);
+  await sendLeadDigest(runtime, { handle: "acme", round });
+  const isDigest = ({ subject }: { subject?: string | undefined }) => subject === "More new leads: 2";
+  const digest = await eventually(async () => (await mailsTo(inbox, owner)).find(isDigest));
+  t.match(digest.text, /^Email: nameless@far\.example$/m);
+  t.match(digest.text, /^Ada: ada@far\.example\nMessage: word .* word …$/m);
+  for (const address of ["nameless@far.example", "ada@far.example"])
+    t.match(digest.html, `href="mailto:${encodeURIComponent(address)}"`);
+});
+
 t.test("a lead that must be verified is mailed once it is", async (t) => {
   const { service, inbox } = await open(t);
   const { owner: requests } = await makeSending(service);

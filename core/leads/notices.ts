@@ -6,11 +6,11 @@ import { findCampaign } from "../campaigns/face.ts";
 import { cancelMessage, readMessage, sendForHandle, unlessErased } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { isAddress, sameAddress } from "../platform/address.ts";
-import { oneLine } from "../platform/characters.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import { day, delayUntil, hour } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { cutText, fillPlaceholders } from "../platform/words.ts";
+import { fillPlaceholders } from "../platform/words.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -195,7 +195,7 @@ async function singleOf(
   const campaign = lead.campaignId === null ? undefined : await findCampaign(runtime, handle, lead.campaignId);
   return {
     ...about,
-    subject: fillPlaceholders(words.subject, { name: nameOf(lead) }),
+    subject: fillPlaceholders(words.subject, { name: nameOf(lead) ?? lead.email }),
     title: words.title,
     paragraphs: [fillPlaceholders(words.reply, { email: lead.email })],
     facts: factsOf(words, lead, { page, campaign: campaign?.name }),
@@ -222,7 +222,7 @@ function factsOf(
 ): Fact[] {
   const facts: [string, string | undefined, (string | undefined)?][] = [
     [words.name, lead.name ?? lead.firstName],
-    [words.email, lead.email, `mailto:${encodeURIComponent(lead.email)}`],
+    [words.email, lead.email, mailtoOf(lead.email)],
     [words.company, lead.company],
     [words.phone, lead.phone],
     [words.service, lead.service],
@@ -245,15 +245,21 @@ function digestOf(about: About, leads: StoredLead[], others: number): MailLayout
     subject: fillPlaceholders(words.digestSubject, { count }),
     title: words.digestTitle,
     paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
-    facts: leads.map((lead) => [nameOf(lead), summaryOf(lead)]),
+    facts: leads.flatMap((lead) => summaryOf(words, lead)),
   };
 }
 
-function nameOf({ name, firstName, email }: StoredLead): string {
-  return oneLine(name ?? "") || oneLine(firstName ?? "") || email;
+function summaryOf(words: About["words"], { email, message, leadContext, ...lead }: StoredLead): Fact[] {
+  const whole = (message ?? leadContext?.visitorQuestion ?? "").trim();
+  const text = whole.length > MAX_DIGEST_TEXT ? `${clip(whole, MAX_DIGEST_TEXT)} …` : whole;
+  const who: Fact = [nameOf(lead) ?? words.email, email, mailtoOf(email)];
+  return text === "" ? [who] : [who, [message ? words.message : words.question, text]];
 }
 
-function summaryOf({ email, message, leadContext }: StoredLead): string {
-  const text = message ?? leadContext?.visitorQuestion ?? "";
-  return [email, cutText(text, MAX_DIGEST_TEXT)].filter(Boolean).join("\n");
+function nameOf({ name, firstName }: Pick<StoredLead, "name" | "firstName">): string | undefined {
+  return oneLine(name ?? "") || oneLine(firstName ?? "") || undefined;
+}
+
+function mailtoOf(email: string): string {
+  return `mailto:${encodeURIComponent(email)}`;
 }
