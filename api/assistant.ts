@@ -27,7 +27,7 @@ export const assistantRows: Row[] = [
     ...asked,
     returns: shape.questionAnswer,
     description:
-      "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route stays available for clients that do not.",
+      "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route is the legacy contract and stays available for clients that do not stream.",
     failures: ["not_found", "question_too_long"],
   }),
   route(`POST ${page}/agentic-chat`, anyone, shape.chatRequest, core.chat, {

@@ -55,6 +55,7 @@ interface Chunk {
   type: string;
   delta?: string;
   data?: { cards?: unknown[] };
+  output?: { cards?: { title: string }[] };
   messageMetadata?: Record<string, unknown>;
 }
 
@@ -298,6 +299,29 @@ class Chat extends newest.AbstractChat<newest.UIMessage> {
     });
   }
 }
+
+t.test("a lesson card is shown with an answer from its document, and with no other", async (t) => {
+  const service = await furnished(t);
+  const owner = await service.as("user_acme");
+  const card = (title: string, summary: string) =>
+    `\`\`\`productivity_lesson_card\n${JSON.stringify({ lessonId: title, title, summary })}\n\`\`\``;
+  const one = `Oil a chain every 300 km.\n\n${card("Chain care", "Wipe the rollers with a cloth.")}`;
+  const two = `Pump tyres weekly.\n\n${card("Pressure", "Press the sidewall.")}\n\n${card("Puncture", "Glue the patch.")}`;
+  for (const [title, text] of Object.entries({ Chains: one, Tyres: two }))
+    await owner
+      .post("/v2/handles/acme/knowledge/documents")
+      .send({ title, content: text, containerTags: ["public-page-agent"] })
+      .expect(202);
+  const cardsFor = async (question: string) => {
+    const chunks = await chunksOf(await post(service, { messages: [message(question)] }));
+    const outputs = chunks.filter(({ type }) => type === "tool-output-available");
+    return outputs.flatMap(({ output }) => output?.cards?.map(({ title }) => title) ?? []);
+  };
+  t.same(await cardsFor("What wipes the rollers?"), ["Chain care"]);
+  t.same(await cardsFor("How often should I oil a chain?"), ["Chain care"], "from the text beside its card");
+  t.same(await cardsFor("How do I glue a patch?"), ["Puncture"], "from one lesson of several");
+  t.same(await cardsFor("Is theft insurance included?"), []);
+});
 
 t.test("a chat that sends tool results back by itself asks once for a question with tools", async (t) => {
   const service = await furnished(t);

@@ -98,6 +98,12 @@ t.test("both paths that register a webhook say which events it receives", (t) =>
   t.end();
 });
 
+t.test("the answer in one piece is documented as legacy, and not as deprecated", async (t) => {
+  const question = document.paths["/v2/public/pages/{handle}/{pageSlug}/agentic-question"]?.post;
+  t.match(question?.description, /\blegacy\b/);
+  t.notOk(operations.some(({ operation }) => "deprecated" in operation));
+});
+
 t.test("operations have unique names, a summary, a known tag and a say about security", (t) => {
   const ids = [...operations.map(({ operation }) => operation), ...webhooks().map(([, one]) => one)].map(
     ({ operationId }) => operationId,

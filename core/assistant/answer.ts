@@ -149,9 +149,12 @@ async function* toolChunks(runtime: Runtime, asked: AnswerRequest, parts: Answer
   if (section) yield* toolCall(leadTool.name, section);
 }
 
+/** The lesson cards of documents: the only one, or those whose own words are among the units. */
 function cardsIn({ cards }: PublicLibrary, units: readonly Pick<Unit, "section" | "block">[]): LessonCard[] {
   const found = units.flatMap(({ section, block }) =>
-    (cards.get(section.source.id) ?? []).filter(({ title }) => title === block.headings.at(-1)),
+    (cards.get(section.source.id) ?? []).filter(
+      ({ title }, _at, { length }) => length === 1 || title === block.headings.at(-1),
+    ),
   );
   return [...new Map(found.map((card) => [card.lessonId, card])).values()].slice(0, MAX_LESSON_CARDS);
 }
