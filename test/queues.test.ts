@@ -37,6 +37,23 @@ t.test("an outbox that a crash left is swept once, and leaves the sweeper's list
   );
 });
 
+t.test("an outbox in constant use is swept too, and its mark stays", async (t) => {
+  const service = await startService(t);
+  const { queues, redis } = service.runtime;
+  const shards = Array.from({ length: 16 }, (_, shard) => keys.pendingOutboxes(shard));
+  await queues.register("acme");
+  await redis.hset(keys.outbox("acme"), "left", JSON.stringify(indexing("left")));
+  // Other processes register the tag again and again.
+  const using = setInterval(() => {
+    for (const shard of shards) void redis.zadd(shard, "XX", Date.now(), "acme");
+  }, 50);
+  t.teardown(() => clearInterval(using));
+  await service.startWorkers(["knowledge"]);
+  await eventually(async () => (await redis.hlen(keys.outbox("acme"))) === 0);
+  t.ok(await queues.queue("knowledge").getJob("left"));
+  t.same((await Promise.all(shards.map((shard) => redis.zcard(shard)))).filter(Boolean), [1]);
+});
+
 t.test("a job that only a newer deploy knows stays in its outbox, and delays no other", async (t) => {
   const { runtime } = await startService(t);
   const { queues, redis } = runtime;

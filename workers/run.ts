@@ -8,8 +8,9 @@ import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.
 import { perform, repeat, type WorkerRow } from "./job.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
-/** Ms between two sweeps of the outboxes and between two heartbeats. */
+/** Ms between two sweeps of the outboxes, of those in constant use too, and between two heartbeats. */
 const SWEEP_INTERVAL_MS = 1000;
+const FULL_SWEEP_INTERVAL_MS = 60_000;
 const HEARTBEAT_INTERVAL_MS = 10_000;
 
 /** Ms for which a worker fetches no job after a Redis error. */
@@ -58,6 +59,7 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
     ...loops.map(({ run }) => run(runtime, signal)),
     repeat(runtime, () => heartbeat(runtime, served), { ms: HEARTBEAT_INTERVAL_MS, signal, failure }),
     repeat(runtime, () => runtime.queues.sweep(), { ms: SWEEP_INTERVAL_MS, signal, failure }),
+    repeat(runtime, () => runtime.queues.sweep(undefined, true), { ms: FULL_SWEEP_INTERVAL_MS, signal, failure }),
   ];
   return {
     async close(drainMs = 0) {

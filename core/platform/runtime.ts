@@ -131,8 +131,11 @@ export interface Outbox {
   register(tag: string): Promise<void>;
   /** Moves the named entries of an outbox, or all, to their queues. Returns their number. */
   publish(tag: string, ids?: string[]): Promise<number>;
-  /** Enqueues the jobs that crashed processes left in their outboxes. Returns their number. */
-  sweep(olderThanMs?: number): Promise<number>;
+  /**
+   * Enqueues the jobs that crashed processes left in their outboxes. Returns their number. A tag in constant use is never old, so a pass over
+   * all of them is due from time to time.
+   */
+  sweep(olderThanMs?: number, isBusyToo?: boolean): Promise<number>;
   close(): Promise<void>;
 }
 

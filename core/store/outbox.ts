@@ -111,11 +111,11 @@ export class Queues implements Outbox {
     return list.length;
   }
 
-  /** One pass over the tags that were marked long enough ago. */
-  async sweep(olderThan = STALE_AFTER_MS): Promise<number> {
+  /** One pass over the tags that were marked long enough ago, or over all of them. */
+  async sweep(olderThan = STALE_AFTER_MS, isBusyToo = false): Promise<number> {
     let published = 0;
     for (let shard = 0; shard < OUTBOX_SHARDS; shard++)
-      published += await this.#sweepShard(shard, Date.now() - olderThan);
+      published += await this.#sweepShard(shard, Date.now() - olderThan, isBusyToo);
     return published;
   }
 
@@ -146,18 +146,21 @@ export class Queues implements Outbox {
   }
 
   /** Reads on past the marks that stay, so that outboxes that can't be emptied never keep the sweeper from the others. */
-  async #sweepShard(shard: number, before: number): Promise<number> {
+  async #sweepShard(shard: number, before: number, isBusyToo: boolean): Promise<number> {
     const key = keys.pendingOutboxes(shard);
+    const until = isBusyToo ? "+inf" : before;
     let [published, stuck, isLast] = [0, 0, false];
     while (!isLast) {
       const marks = pairsOf(
-        await this.#redis.zrangebyscore(key, "-inf", before, "WITHSCORES", "LIMIT", stuck, SWEEP_BATCH),
+        await this.#redis.zrangebyscore(key, "-inf", until, "WITHSCORES", "LIMIT", stuck, SWEEP_BATCH),
       );
       isLast = marks.length < SWEEP_BATCH;
       for (const [tag, score] of marks)
         try {
           published += await this.publish(tag);
-          await scripts.unregisterOutbox(this.#redis, { shard: key }, { tag, score });
+          // A process may rely on a newer mark.
+          if (Number(score) > before) stuck++;
+          else await scripts.unregisterOutbox(this.#redis, { shard: key }, { tag, score });
         } catch (error) {
           // Its mark stays.
           if (isRedisAway(error)) throw error;
