@@ -35,6 +35,10 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
     t.same(await violations(page), []);
     await picture(page, "scheduling-booked");
+    await page.emulateMedia({ media: "print" });
+    for (const use of [".actions", ".calendars", ".language"]) t.notOk(await page.locator(use).isVisible(), use);
+    t.ok(await page.getByText("Ada Lovelace").isVisible());
+    await page.emulateMedia({ media: "screen" });
     const [booking] = await bookings(stage);
     t.match(booking, {
       start: "2026-10-06T12:30:00.000Z",
