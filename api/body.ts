@@ -18,6 +18,7 @@ const types = {
 };
 const FORM_EXPECTED =
   "The content type of the request body is not supported; send application/x-www-form-urlencoded or application/json.";
+const CODING_EXPECTED = "The content coding of the request body is not supported; use gzip, deflate, br or none.";
 /** Deepest nesting of a body, and most values in it, both far above any schema's: code walks a body recursively, and each value can be a fault. */
 const MAX_DEPTH = 64;
 const MAX_VALUES = 50_000;
@@ -101,7 +102,7 @@ function asClientError(error: Error & { status?: number; httpCode?: number }): E
   if (error instanceof Fail) return error;
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
-  if (status === 415) return new Fail("unsupported_media_type", {}, error);
+  if (status === 415) return new Fail("unsupported_media_type", { detail: CODING_EXPECTED }, error);
   return new Fail("invalid_request", { detail: parsingFault(error.message) }, error);
 }
 

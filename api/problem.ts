@@ -36,11 +36,11 @@ function headersOf(status: number, retryAfter: number | undefined): Record<strin
   };
 }
 
-/** The challenge of RFC 6750: the error of the token, if one was sent. */
+/** The challenge of RFC 6750 (section 3), which has at least one parameter: the error of the token, if one was sent. */
 function authenticate({ status, code, details }: Fail, more: Record<string, string>): Record<string, string> {
   if (status !== 401 && code !== "insufficient_scope") return {};
   const { scope = more.scope } = details;
   const parameters = { ...(code === "missing_bearer_token" ? {} : { error: code }), ...more, ...(scope && { scope }) };
   const written = Object.entries(parameters).map(([name, value]) => `${name}="${value}"`);
-  return { "WWW-Authenticate": ["Bearer", written.join(", ")].join(" ").trim() };
+  return { "WWW-Authenticate": `Bearer ${written.join(", ") || 'realm="api"'}` };
 }

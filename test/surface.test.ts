@@ -129,7 +129,7 @@ t.test("401 comes before 403, 403 before 400, and a stranger can't tell handles 
     const asked = service.visitor.post(path).send({ nonsense: 1 });
     const answer = await (header === undefined ? asked : asked.set("Authorization", header));
     t.match(answer.body, { status: 401, code: "missing_bearer_token" });
-    t.ok(answer.headers["www-authenticate"]);
+    t.match(answer.headers["www-authenticate"], /^Bearer \w+="/, "a challenge has a parameter (RFC 6750, section 3)");
   }
   const stranger = await service.as("user_stranger");
   const known = await stranger.post(path).send({ nonsense: 1 }).expect(403);
@@ -238,6 +238,7 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     const squeezed = raw(`{"pageSlug":"a","title":"A"}`).set("Content-Encoding", encoding);
     t.match((await squeezed).body, { status: 400, code: "invalid_request" }, encoding);
   }
+  t.match((await raw("{}").set("Content-Encoding", "zstd")).body, { status: 415, detail: /^The content coding / });
   const deep = (levels: number) => `{"pageSlug":"a","title":"A","x":${"[".repeat(levels)}${"]".repeat(levels)}}`;
   for (const levels of [64, 8000, 400_000])
     t.match((await raw(deep(levels)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "" }] });
