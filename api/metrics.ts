@@ -33,6 +33,7 @@ export class Metrics {
     "Age of the oldest change whose jobs may not have been enqueued yet",
   );
   readonly #mailWait = this.#gauge("mail_wait_seconds", "Time for which due mail has waited for the mail server");
+  readonly #dataLost = this.#gauge("redis_data_lost", "1 if Redis has lost the data that this process started with");
   readonly #memory = this.#gauge(
     "redis_memory_bytes",
     "Memory of each Redis server: used, and its limit (0 if unlimited)",
@@ -66,9 +67,10 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  #show({ memory, served, outboxAge, mailWait }: Stats): void {
+  #show({ memory, served, outboxAge, mailWait, isDataLost }: Stats): void {
     this.#outboxAge.set(outboxAge);
     this.#mailWait.set(mailWait);
+    this.#dataLost.set(isDataLost ? 1 : 0);
     for (const { server, used, limit } of memory) {
       this.#memory.set({ server, kind: "used" }, used);
       this.#memory.set({ server, kind: "limit" }, limit);

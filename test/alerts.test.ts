@@ -1,4 +1,5 @@
 import t from "tap";
+import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
 import { sourceText } from "../fixtures/sources.ts";
@@ -55,6 +56,14 @@ t.test("Redis memory and its limit are reported, and the age of an unswept outbo
   await eventually(async () => Number(/^outbox_age_seconds (.*)$/m.exec(await read())?.[1]) > 0.05);
   t.equal(await runtime.queues.sweep(-1000), 0);
   t.match(await read(), /^outbox_age_seconds 0$/m);
+});
+
+t.test("the metrics tell that Redis came back without the service's data", async (t) => {
+  const { visitor, runtime } = await startService(t);
+  const read = async (): Promise<string> => (await visitor.get("/metrics").expect(200)).text;
+  t.match(await read(), /^redis_data_lost 0$/m);
+  await runtime.redis.del(keys.signingKey);
+  t.match(await read(), /^redis_data_lost 1$/m);
 });
 
 t.test("each alert has a name, a severity and a sentence", (t) => {

@@ -50,22 +50,25 @@ export type Stats = Awaited<ReturnType<typeof stats>>;
 /**
  * Reads the figures; rejects without Redis. `outboxAge` is the age in seconds of the oldest change whose jobs may still be in an outbox; 0
  * if there is none. `mailWait` is how long in seconds no worker has looked at a handle's due mail: the mail server is away, or too slow.
+ * `isDataLost` is true if Redis no longer has the signing key that this process started with.
  */
-export async function stats({ redis }: Pick<Runtime, "redis">) {
+export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "signingKey">) {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
-  const [memory, marks, served, [, turn = Number.POSITIVE_INFINITY]] = await Promise.all([
+  const [memory, marks, served, [, turn = Number.POSITIVE_INFINITY], key] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),
     Promise.all(shards),
     servedQueues({ redis }),
     redis.zrange(keys.emailLanes("normal"), 0, "0", "WITHSCORES"),
+    redis.get(keys.signingKey),
   ]);
   const now = Date.now();
   return {
     memory,
     outboxAge: Math.max(0, ...marks.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
     mailWait: Math.max(0, (now - Number(turn) / 1000) / 1000),
+    isDataLost: !key?.includes(signingKey.kid),
     served,
   };
 }
