@@ -124,6 +124,20 @@ t.test("a question about knowledge is answered from the tagged document and neve
   t.notMatch(JSON.stringify(other.body), /2100/);
 });
 
+t.test("the retrieval mode names every kind of source that the evidence is from", async (t) => {
+  const service = await furnished(t);
+  const owner = await service.as("user_acme");
+  const content = "Refund requests are accepted for thirty days after delivery of the parcel.";
+  await owner
+    .post("/v2/handles/acme/knowledge/documents")
+    .send({ title: "Refunds", content, containerTags: ["public-page-agent"] })
+    .expect(202);
+  for (const question of ["What is your email address?", "How much is a cargo bike?", "Can parcels be returned?"]) {
+    const { body } = await ask(service, question).expect(200);
+    t.equal(body.retrievalMode, "page+lexical", question);
+  }
+});
+
 t.test("the answer says so if the page lacks the information", async (t) => {
   const service = await furnished(t);
   const { body } = await ask(service, "Do you sell submarines to pirates?").expect(200);

@@ -88,8 +88,8 @@ export async function publicLibrary(
     : partOf(whole, { page, question, found: knowledge.documents ? NO_HITS : found });
   const place = { here: pageSlug, near: nearSections(library, found) };
   const ranked = library.rank(question, place);
-  const isFound = ranked.some(({ source }) => source.kind === "kb_doc");
-  const mode = modeOf(pages, pageSlug, isFound ? found.mode : undefined);
+  const hasDocuments = (knowledge.documents ?? found.hits).length > 0;
+  const mode = modeOf(pages, pageSlug, hasDocuments ? found.mode : undefined);
   return { question, library, cards, place, ranked, page, mode, degraded: found.degraded };
 }
 
