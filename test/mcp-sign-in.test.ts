@@ -532,6 +532,7 @@ t.test("a faulty request goes back to its client with the fault", async (t) => {
   const browser = new Browser(await service.token("user_acme"));
   for (const [error, changed] of [
     ["unsupported_response_type", { response_type: "token" }],
+    ["invalid_request", { response_type: "" }],
     ["invalid_request", { code_challenge_method: "plain" }],
     ["invalid_request", { code_challenge: "short" }],
     ["invalid_target", { resource: "https://other.example/mcp/acme/mcp" }],

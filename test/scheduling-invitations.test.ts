@@ -106,6 +106,7 @@ t.test("a calendar file contains the booking, and another library reads the same
     location: "https://meet.example/1",
     url: "https://meet.example/1",
   });
+  t.match(file({ guests: [{ email: "ada@bücher.example" }] }).people, ["mailto:ada@example.com ACCEPTED", /@xn--/]);
   const { text } = calendarFile({ ...booking, title: "Talk\r\nATTENDEE:mailto:evil@example.com" }, organizer);
   t.notMatch(text, /^ATTENDEE:mailto:evil/m);
 });

@@ -126,8 +126,10 @@ async function grant(
 /** The OAuth error of a request (RFC 6749, section 4.1.2.1), if it has one. */
 function faultOf(env: Env, request: Fields): { error: string; error_description: string } | undefined {
   const { response_type, code_challenge_method, code_challenge = "", resource } = request;
-  if (response_type !== "code")
-    return { error: "unsupported_response_type", error_description: "Use the response type code." };
+  if (response_type !== "code") {
+    const error = response_type ? "unsupported_response_type" : "invalid_request";
+    return { error, error_description: "Use the response type code." };
+  }
   if (code_challenge_method !== "S256" || !/^[\w-]{43}$/.test(code_challenge))
     return { error: "invalid_request", error_description: "PKCE with S256 is required." };
   if (handleOf(env, resource) === undefined)

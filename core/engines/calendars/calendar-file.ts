@@ -1,5 +1,6 @@
 import ICAL from "ical.js";
 import type { Booking } from "../../../schemas/scheduling.ts";
+import { asciiAddress } from "../../platform/address.ts";
 import { day } from "../../platform/clock.ts";
 import { storedZone, type Zone, zoneOver } from "../../platform/zones.ts";
 import { type Component, componentsOf, type Property, parseObject, textOf } from "./jcal.ts";
@@ -181,7 +182,8 @@ function timeOf(name: string, instant: string, timeZone: string): Property {
 function attendee({ email, name }: { email: string; name?: string | undefined }, hasAccepted: boolean): Property {
   const partstat = hasAccepted ? "ACCEPTED" : "NEEDS-ACTION";
   const parameters = { role: "REQ-PARTICIPANT", partstat, rsvp: hasAccepted ? "FALSE" : "TRUE" };
-  return ["attendee", { ...parameters, ...(name ? { cn: plain(name) } : {}) }, "cal-address", `mailto:${email}`];
+  const address = `mailto:${asciiAddress(email) ?? email}`;
+  return ["attendee", { ...parameters, ...(name ? { cn: plain(name) } : {}) }, "cal-address", address];
 }
 
 /** Many programs know neither quotes nor line breaks in parameters (RFC 6868). */
