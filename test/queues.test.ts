@@ -6,6 +6,7 @@ import { keys } from "../core/store/keys.ts";
 import { job, Queues } from "../core/store/outbox.ts";
 import { connect } from "../core/store/redis.ts";
 import { eventually, published, startService } from "../fixtures/service.ts";
+import { jobs } from "../schemas/jobs.ts";
 import { perform, type WorkerRow } from "../workers/job.ts";
 import { workerRows } from "../workers/rows.ts";
 
@@ -203,6 +204,22 @@ t.test("a job listens to its process only while it runs, and hears that it stops
     heard.push(signal.reason);
   });
   t.same(heard, ["stops"]);
+});
+
+t.test("a mail of the service itself is retried until a mail server is back after a night", (t) => {
+  const mails = [
+    "leads.notify",
+    "leads.digest",
+    "scheduling.mail",
+    "payments.purchase-mail",
+    "payments.access-mail",
+  ] as const;
+  for (const name of mails) {
+    const { attempts, backoff } = jobs[name];
+    // Jitter shortens a wait by up to 30 %.
+    t.ok(0.7 * backoff * (2 ** (attempts - 1) - 1) > 12 * 3_600_000, name);
+  }
+  t.end();
 });
 
 t.test("a job that has ended six workers fails", async (t) => {
