@@ -39,6 +39,7 @@ export class Metrics {
     "Memory of each Redis server: used, and its limit (0 if unlimited)",
     ...["server", "kind"],
   );
+  readonly #evicts = this.#gauge("redis_evicts", "1 if the Redis server may evict records when it is full", "server");
   readonly #index = this.#gauge(
     "knowledge_index",
     "Always 1; the labels name the knowledge index of this process and the one that is serving",
@@ -71,7 +72,8 @@ export class Metrics {
     this.#outboxAge.set(outboxAge);
     this.#mailWait.set(mailWait);
     this.#dataLost.set(isDataLost ? 1 : 0);
-    for (const { server, used, limit } of memory) {
+    for (const { server, used, limit, evicts } of memory) {
+      this.#evicts.set({ server }, evicts ? 1 : 0);
       this.#memory.set({ server, kind: "used" }, used);
       this.#memory.set({ server, kind: "limit" }, limit);
     }

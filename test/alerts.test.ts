@@ -48,11 +48,17 @@ t.test("Redis memory and its limit are reported, and the age of an unswept outbo
   const { visitor, runtime } = await startService(t);
   const limits = mastersOf(runtime.redis).map((server) => server.config("SET", "maxmemory", "100mb"));
   await Promise.all(limits);
+  const policy = (name: string) =>
+    Promise.all(mastersOf(runtime.redis).map((server) => server.config("SET", "maxmemory-policy", name)));
   await runtime.queues.register("acme");
   const read = async (): Promise<string> => (await visitor.get("/metrics").expect(200)).text;
   const shown = await read();
   t.match(shown, /^redis_memory_bytes\{server="[\d.:]+",kind="used"\} [1-9]/m);
   t.match(shown, /^redis_memory_bytes\{server="[\d.:]+",kind="limit"\} 104857600$/m);
+  t.match(shown, /^redis_evicts\{server="[\d.:]+"\} 0$/m);
+  await policy("allkeys-lru");
+  t.match(await read(), /^redis_evicts\{server="[\d.:]+"\} 1$/m);
+  await policy("noeviction");
   await eventually(async () => Number(/^outbox_age_seconds (.*)$/m.exec(await read())?.[1]) > 0.05);
   t.equal(await runtime.queues.sweep(-1000), 0);
   t.match(await read(), /^outbox_age_seconds 0$/m);

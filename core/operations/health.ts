@@ -73,10 +73,11 @@ export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "sign
   };
 }
 
-/** The bytes that a server uses, and its limit in bytes (0 for none); the master's, if Sentinels name it. */
-async function memoryOf(server: Runtime["redis"]): Promise<{ server: string; used: number; limit: number }> {
+/** The bytes that a server uses, its limit in bytes (0 for none), and whether it may evict records; the master's, if Sentinels name it. */
+async function memoryOf(server: Runtime["redis"]) {
   const info = (await ifPermitted(server.info("memory"))) ?? "";
   const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
   const { name, host, port } = server.options;
-  return { server: name ?? `${host}:${port}`, used: bytes("used_memory"), limit: bytes("maxmemory") };
+  const evicts = /^maxmemory_policy:(?!noeviction)/m.test(info);
+  return { server: name ?? `${host}:${port}`, used: bytes("used_memory"), limit: bytes("maxmemory"), evicts };
 }
