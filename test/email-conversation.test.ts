@@ -84,6 +84,8 @@ t.test(
     ) => (open ? done(null, { user: "u" }) : done(Object.assign(new Error("Bad login"), { responseCode: 535 })));
     const server = await startMailServer(t, { authOptional: false, onAuth: onAuth as never, allowInsecureAuth: true });
     const service = await startMailing(t, server.url.replace("//", "//user:secret@"), { workers: ["email"] });
+    const warned: object[] = [];
+    service.runtime.log.warn = (fields, event) => void warned.push({ ...fields, event });
     const { send, read, until } = await makeSending(service);
     const ids = await Promise.all(Array.from({ length: 20 }, (_, at) => send([`a${at}@far.example`])));
     await eventually(() => server.connections >= 2);
@@ -95,6 +97,7 @@ t.test(
       return Number(/^mail_wait_seconds (.*)$/m.exec(text)?.[1]);
     };
     await eventually(async () => (await waited()) > 1);
+    t.match(warned[0], { event: "email.server.unavailable", error: /timeline/ }, "the log says so before a probe ends");
     open = true;
     for (const id of ids) {
       const { timeline } = await until(id, "SENT");

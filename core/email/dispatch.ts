@@ -140,10 +140,17 @@ class Dispatcher {
   async #attempt(taken: LeasedDelivery): Promise<void> {
     try {
       await this.#serverToken();
-      if (await attemptDelivery(this.#runtime, this.#pool, taken)) this.#breaker.failed();
+      if (await attemptDelivery(this.#runtime, this.#pool, taken)) this.#pause();
     } catch (error) {
       this.#report(error as Error);
     }
+  }
+
+  /** The first failure pauses sending. A probe may take minutes to say more, and the reply to an attempt may name a person. */
+  #pause(): void {
+    const error = "An attempt failed; its message's timeline has the reason.";
+    if (!this.#breaker.open) this.#runtime.log.warn({ error }, "email.server.unavailable");
+    this.#breaker.failed();
   }
 
   /** Waits for the server's rate limit, which all processes share. */
