@@ -8,6 +8,7 @@ import {
   figuresAgree,
   isDenied,
   isFree,
+  isGratis,
   type Witness,
   witnessOf,
 } from "./evidence.ts";
@@ -120,7 +121,7 @@ export class ClaimChecker {
   #claimOf(text: string, language: string): Claim {
     const figures = [...figuresIn(text, language)].filter((figure) => !NO_CLAIM.test(figure));
     const isPriced = figures.some((figure) => figure.startsWith("amount "));
-    const negated = isNegated(text, language);
+    const negated = clauseTexts(text, language).some((clause) => isNegated(clause, language));
     return {
       language,
       words: this.#wordsOf(plainText(text), language, isPriced),
@@ -131,6 +132,7 @@ export class ClaimChecker {
       states: statesIn(text, language),
       isUniversal: isUniversal(text, language),
       isFree: !negated && figures.length === 0 && isFree(text, language),
+      isGratis: isGratis(text, language),
     };
   }
 

@@ -23,6 +23,7 @@ export interface Claim {
   /** It holds in all cases, and it costs nothing; the evidence must say so too. */
   isUniversal: boolean;
   isFree: boolean;
+  isGratis: boolean;
 }
 
 /** A word of a claim. */
@@ -53,6 +54,7 @@ export interface Witness {
   figures: Figures;
   isUniversal: boolean;
   isFree: boolean;
+  isGratis: boolean;
   /** The text with its headings and the names of its columns. */
   text: string;
   atoms: readonly Atom[];
@@ -65,9 +67,11 @@ const WHOLE = 0.5;
 /** The least strength of a word that a unit contains. */
 const PRESENT = 0.5;
 
-/** Splits a text at its commas and conjunctions. */
+/** Splits a text at its commas and conjunctions. The "no" of "No, dogs are welcome" answers a question and negates nothing. */
 export function clauseTexts(text: string, language: string): string[] {
-  return text.split(clauseEnds(language));
+  const [first = "", ...rest] = text.split(clauseEnds(language));
+  const isAnswer = rest.length > 0 && /^\s*\p{L}+$/u.test(first) && isNegated(first, language);
+  return isAnswer ? rest : [first, ...rest];
 }
 
 const clauseEnds = lazyByKey((language) => {
@@ -78,6 +82,13 @@ const clauseEnds = lazyByKey((language) => {
 /** True if a text says that something costs nothing. */
 export function isFree(text: string, language: string): boolean {
   return isAbout(["free", "included"], text, language);
+}
+
+/** True if a text says "free", or negates a price, as "no charge" does. */
+export function isGratis(text: string, language: string): boolean {
+  return clauseTexts(text, language).some((clause) =>
+    isAbout([isNegated(clause, language) ? "price" : "free"], clause, language),
+  );
 }
 
 /** Reads a unit of public text. */
@@ -98,6 +109,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     figures: figuresIn([all, ...addresses].join(" ; "), language),
     isUniversal: isUniversal(whole, language),
     isFree: isFree(whole, language),
+    isGratis: isGratis(whole, language),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
   };
 }
@@ -191,6 +203,7 @@ function shareSaid(name: readonly string[], { figures, words }: Claim): number {
 
 /** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
 export function contradicts(witness: Witness, claim: Claim): boolean {
+  if (claim.isGratis && witness.isGratis) return false;
   // "Open until 5 pm" is "closes at 5 pm".
   const isHour = ({ figures }: Atom) => claim.figures.length > 0 && [...figures].some((one) => one.startsWith("time "));
   const isOpposite = (atom: Atom) => atom.states.some((state) => claim.states.includes(-state)) && !isHour(atom);
