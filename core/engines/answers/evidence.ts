@@ -176,13 +176,27 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
   const amounts = claim.figures.filter((figure) => figure.startsWith("amount "));
   const others = [witness, ...rows]
     .flatMap(({ atoms }) => atoms)
-    .filter(({ figures }) => !claim.figures.some((figure) => holdsFigure(figures, figure)));
+    .filter(
+      ({ figures }) => !(amounts.length > 0 ? amounts : claim.figures).some((figure) => holdsFigure(figures, figure)),
+    );
   const most = (atoms: readonly Atom[]) => Math.max(0, ...atoms.map((atom) => closeness(atom, claim)));
   return (amounts.length > 0 ? amounts : claim.figures).every((figure) => {
     const own = witness.atoms.filter(({ figures }) => holdsFigure(figures, figure));
     const rivals = others.filter(({ figures }) => [...figures].some((other) => kindOf(other) === kindOf(figure)));
-    return own.length === 0 || most(own) >= most(rivals);
+    return own.length === 0 || (most(own) >= most(rivals) && !rivals.some((rival) => isOfOther(rival, own, claim)));
   });
+}
+
+/** True if a claim says all words of another clause, one of which the clauses of its figure lack: "fabric" of "zips ten years, fabric five". */
+function isOfOther(rival: Atom, own: readonly Atom[], { words }: Claim): boolean {
+  const terms = rival.terms.filter((term) => !/^\p{N}/u.test(term));
+  const said = words.filter(({ likeness }) => nearest(terms, likeness) > 0);
+  const isWhole = terms.every((term) => said.some(({ likeness }) => likeness.get(term) === 1));
+  return (
+    isWhole &&
+    rival.row.length === 0 &&
+    said.some(({ likeness }) => own.every((atom) => nearest(atom.terms, likeness) === 0))
+  );
 }
 
 /** How much a claim speaks of a clause or of the names of a cell: by words, numbers in names, and names in whole. */
