@@ -4,7 +4,7 @@ import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
 import { type Strengths, strengthOf } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
-import { type Quantity, spansIn } from "./measures.ts";
+import { type Quantity, spansIn, withEqualSpans } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
@@ -123,7 +123,7 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
     row: terms(row),
     column: terms(column),
     figures: figuresIn(part, language),
-    spans: [part, row, column].flatMap((one) => spansIn(one, language)),
+    spans: [part, row, column].flatMap((one) => withEqualSpans(spansIn(one, language))),
     isNegated: isNegated(part, language),
     states: statesIn(part, language),
   });
@@ -134,13 +134,22 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
 /** True if a witness says all of a claim, and its figures of the same things. `all` are the witnesses of its section. */
 export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim): boolean {
   return (
-    claim.figures.every((figure) => holdsFigure(witness.figures, figure)) &&
+    claim.figures.every((figure) => holdsFigure(witness.figures, figure) || isEqualSpan(witness, claim, figure)) &&
     (witness.isUniversal || !claim.isUniversal) &&
     (witness.isFree || !claim.isFree) &&
     speaksItself(witness, claim) &&
     spansAgree(witness, claim) &&
     boundsAgree(witness, claim) &&
     figuresAgree(witness, all, claim)
+  );
+}
+
+/** True for the number of a span of time that a witness says in another unit. */
+function isEqualSpan({ atoms }: Witness, { spans }: Claim, figure: string): boolean {
+  const said = atoms.flatMap((atom) => atom.spans);
+  return spans.some(
+    ({ unit, count }) =>
+      figure === `number ${count}` && said.some((span) => span.unit === unit && span.count === count),
   );
 }
 

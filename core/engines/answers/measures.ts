@@ -22,6 +22,12 @@ export interface Quantity {
   before: string;
 }
 
+const LONGER = [
+  ["minute", 60, "hour"],
+  ["hour", 24, "day"],
+  ["day", 7, "week"],
+  ["month", 12, "year"],
+] as const;
 /** "An hour" is one, but for a rate. */
 const ARTICLE = new RegExp(`^(?:${alternatives("articles")})$`);
 /** "For two years" is no age. */
@@ -53,6 +59,17 @@ export function quantitiesIn(text: string, language: string): Quantity[] {
 /** The spans of time among the units of a text. */
 export function spansIn(text: string, language: string): Quantity[] {
   return quantitiesIn(text, language).filter(({ unit }) => UNITS.duration.includes(unit));
+}
+
+/** Spans of time in the next longer and the next shorter unit too: 14 days are 2 weeks, and a week is 7 days. */
+export function withEqualSpans(spans: readonly Quantity[]): Quantity[] {
+  const equal = ({ unit, count, before }: Quantity) =>
+    LONGER.flatMap(([short, times, long]) => {
+      const number = count === undefined && ARTICLE.test(before) ? 1 : Number(count);
+      const value = unit === long ? number * times : unit === short ? number / times : Number.NaN;
+      return Number.isInteger(value) ? [{ unit: unit === long ? short : long, count: String(value), before }] : [];
+    });
+  return [...spans, ...spans.flatMap(equal)];
 }
 
 /** True if a text has a number of units of a measure, or one of them. */
