@@ -79,14 +79,21 @@ export class ClaimChecker {
     return allOf(open.map((figure) => witnesses.find(({ figures }) => holdsFigure(figures, figure))));
   }
 
-  /** One witness of a claim, or one for each clause with a figure. */
+  /** One witness of a claim, one for each clause with a figure, or one for each of two facts. */
   #supporting(claim: Claim, text: string, sections: readonly Section[]): Witness[] | undefined {
-    const clauses = clauseTexts(text, claim.language).map((clause) => this.#claimOf(clause, claim.language));
-    const claims = clauses.filter(({ figures }) => figures.length > 0);
+    const texts = clauseTexts(text, claim.language);
+    const claimsOf = (parts: readonly string[]) => parts.map((part) => this.#claimOf(part, claim.language));
+    const claims = claimsOf(texts).filter(({ figures }) => figures.length > 0);
     const one = this.#supported(claim, sections);
     const isSwapped = one && claims.some((clause) => !figuresAgree(one, this.#witnessesOf(one.unit.section), clause));
     if (one && !isSwapped) return [one];
-    return claims.length < 2 ? undefined : allOf(claims.map((claim) => this.#supported(claim, sections)));
+    if (claims.length > 1) return allOf(claims.map((clause) => this.#supported(clause, sections)));
+    for (let at = 1; at < texts.length; at++) {
+      const facts = claimsOf([texts.slice(0, at), texts.slice(at)].map((part) => part.join(" ; ")));
+      const found = facts.every(isFact) ? allOf(facts.map((fact) => this.#supported(fact, sections))) : undefined;
+      if (found) return found;
+    }
+    return undefined;
   }
 
   /** True if a clause of a text has a name that no public text has, or says what a witness denies. */
@@ -168,6 +175,11 @@ function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): {
     const said = words.reduce((sum, { likeness, weight }) => sum + weight * strengthOf(witness.strengths, likeness), 0);
     return { witness, share: total === 0 ? 1 : said / total };
   });
+}
+
+/** True for a claim of two telling words, one of which may be a figure. */
+function isFact({ words, figures }: Claim): boolean {
+  return words.filter(({ isCommon }) => !isCommon).length + Math.min(1, figures.length) > 1;
 }
 
 function withoutLinks(text: string): string {

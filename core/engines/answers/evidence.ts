@@ -69,7 +69,7 @@ const PRESENT = 0.5;
 
 /** Splits a text at its commas and conjunctions. The "no" of "No, dogs are welcome" answers a question and negates nothing. */
 export function clauseTexts(text: string, language: string): string[] {
-  const [first = "", ...rest] = text.split(clauseEnds(language));
+  const [first = "", ...rest] = text.split(clauseEnds(language)).filter((clause) => clause.trim() !== "");
   const isAnswer = rest.length > 0 && /^\s*\p{L}+$/u.test(first) && isNegated(first, language);
   return isAnswer ? rest : [first, ...rest];
 }
