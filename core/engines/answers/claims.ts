@@ -21,7 +21,7 @@ import type { Section, Unit } from "./sections.ts";
 import { wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
-const MIN_SHARE = { withFigure: 0.48, plain: 0.6 };
+const MIN_SHARE = { withFigure: 0.45, plain: 0.64 };
 /** The weight of a word of price next to an amount. */
 const IMPLIED = 0.2;
 /** The weight of a name that no public text has: no witness can outweigh it. */

@@ -137,7 +137,6 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
     claim.figures.every((figure) => holdsFigure(witness.figures, figure) || isEqualSpan(witness, claim, figure)) &&
     (witness.isUniversal || !claim.isUniversal) &&
     (witness.isFree || !claim.isFree) &&
-    speaksItself(witness, claim) &&
     spansAgree(witness, claim) &&
     boundsAgree(witness, claim) &&
     figuresAgree(witness, all, claim)
@@ -151,13 +150,6 @@ function isEqualSpan({ atoms }: Witness, { spans }: Claim, figure: string): bool
     ({ unit, count }) =>
       figure === `number ${count}` && said.some((span) => span.unit === unit && span.count === count),
   );
-}
-
-/** The unit of a figure itself contains one of the claim's telling words, not only its surroundings. */
-function speaksItself({ strengths }: Witness, { words, figures }: Claim): boolean {
-  const telling = words.filter(({ isCommon }) => !isCommon);
-  const isSaid = telling.some(({ likeness }) => strengthOf(strengths, likeness) >= PRESENT);
-  return figures.length === 0 || telling.length === 0 || isSaid;
 }
 
 /** A price per month isn't one per day, and 35 hours aren't 35 days. */
