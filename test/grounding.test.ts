@@ -273,6 +273,42 @@ t.test("a bound is read in the language of the text, where a deadline and a rang
   t.match(filtered("Het café is op maandag open.", 7, nl), { kept: 0 });
 });
 
+t.test("one sentence may say other words, another unit of time, no charge, or two facts of the text", async (t) => {
+  const shop = openLibrary([
+    documentSource(
+      "## Guarantee\n\nSeams and zips are guaranteed for ten years, fabric for five. Money goes back to your card within a week. " +
+        "Stitches come out free of charge.\n\n## Rabbits\n\nRabbits must go on eating before an operation.\n\n" +
+        "## Data\n\nAll data is stored in Frankfurt. Prices include VAT.\n\n## Disks\n\nThe disks are encrypted at rest.",
+      { title: "Shop" },
+    ),
+  ]);
+  passes(
+    t,
+    [
+      "Zips are guaranteed for ten years.",
+      "The fabric is guaranteed for five years.",
+      "Money goes back to your card within seven days.",
+      "Stitches come out at no charge.",
+      "No, rabbits must go on eating before an operation.",
+      "All data is stored in Frankfurt, and the disks are encrypted at rest.",
+    ],
+    shop,
+  );
+  goes(
+    t,
+    [
+      "The fabric is guaranteed for ten years.",
+      "Zips are guaranteed for five years.",
+      "Money goes back to your card within 14 days.",
+      "Stitches do not come out.",
+      "No, rabbits must not eat before an operation.",
+      "All data is stored in Frankfurt, and the disks are shared with partners.",
+      "Prices are without VAT.",
+    ],
+    shop,
+  );
+});
+
 t.test("a known address carries no untrue sentence", async (t) => {
   goes(t, [
     "Ask Harald Brumm at hi@acme.example.",

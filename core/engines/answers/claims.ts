@@ -6,7 +6,6 @@ import {
   clauseTexts,
   contradicts,
   figuresAgree,
-  isDenied,
   isFree,
   isGratis,
   type Witness,
@@ -102,18 +101,14 @@ export class ClaimChecker {
       const claim = this.#claimOf(clause, language);
       const best = this.#best(claim, sections);
       const isNamed = !CAPITAL_NOUNS.has(language) && claim.words.some(({ weight }) => weight === NEW_NAME);
-      return isNamed || (best !== undefined && this.#isRefuted(best, claim));
+      return isNamed || (best !== undefined && contradicts(best, claim));
     });
   }
 
-  /** The witness that contains all figures and most words of a claim, unless the text denies it. */
+  /** The witness that contains all figures and most words of a claim, unless it denies it. */
   #supported(claim: Claim, sections: readonly Section[]): Witness | undefined {
     const best = this.#best(claim, sections);
-    return best === undefined || this.#isRefuted(best, claim) ? undefined : best;
-  }
-
-  #isRefuted(best: Witness, claim: Claim): boolean {
-    return contradicts(best, claim) || isDenied(best, this.#witnessesOf(best.unit.section), claim);
+    return best === undefined || contradicts(best, claim) ? undefined : best;
   }
 
   #best(claim: Claim, sections: readonly Section[]): Witness | undefined {

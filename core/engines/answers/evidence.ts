@@ -2,7 +2,7 @@ import { wordsOf } from "../../../schemas/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
-import { type Strengths, strengthOf } from "./library.ts";
+import type { Strengths } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
 import { type Quantity, spansIn, withEqualSpans } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
@@ -64,8 +64,6 @@ export interface Witness {
 const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/u;
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
-/** The least strength of a word that a unit contains. */
-const PRESENT = 0.5;
 
 /** Splits a text at its commas and conjunctions. The "no" of "No, dogs are welcome" answers a question and negates nothing. */
 export function clauseTexts(text: string, language: string): string[] {
@@ -184,20 +182,19 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
   return (amounts.length > 0 ? amounts : claim.figures).every((figure) => {
     const own = witness.atoms.filter(({ figures }) => holdsFigure(figures, figure));
     const rivals = others.filter(({ figures }) => [...figures].some((other) => kindOf(other) === kindOf(figure)));
-    return own.length === 0 || (most(own) >= most(rivals) && !rivals.some((rival) => isOfOther(rival, own, claim)));
+    if (own.length === 0) return true;
+    if (rivals.some((rival) => isWhole(rival, own, claim))) return false;
+    return own.some((atom) => isWhole(atom, rivals, claim)) || most(own) >= most(rivals);
   });
 }
 
-/** True if a claim says all words of another clause, one of which the clauses of its figure lack: "fabric" of "zips ten years, fabric five". */
-function isOfOther(rival: Atom, own: readonly Atom[], { words }: Claim): boolean {
-  const terms = rival.terms.filter((term) => !/^\p{N}/u.test(term));
-  const said = words.filter(({ likeness }) => nearest(terms, likeness) > 0);
-  const isWhole = terms.every((term) => said.some(({ likeness }) => likeness.get(term) === 1));
-  return (
-    isWhole &&
-    rival.row.length === 0 &&
-    said.some(({ likeness }) => own.every((atom) => nearest(atom.terms, likeness) === 0))
-  );
+/** True if a claim says all words of a clause, one of which other clauses lack: "fabric" of "zips ten years, fabric five". */
+function isWhole({ terms, row }: Atom, others: readonly Atom[], { words }: Claim): boolean {
+  const written = terms.filter((term) => !/^\p{N}/u.test(term));
+  const said = words.filter(({ likeness }) => nearest(written, likeness) > 0);
+  const isSaid = (term: string) => said.some(({ likeness }) => likeness.get(term) === 1);
+  const isOwn = ({ likeness }: ClaimWord) => others.every((other) => nearest(other.terms, likeness) === 0);
+  return row.length === 0 && written.every(isSaid) && said.some(isOwn);
 }
 
 /** How much a claim speaks of a clause or of the names of a cell: by words, numbers in names, and names in whole. */
@@ -234,16 +231,6 @@ export function contradicts(witness: Witness, claim: Claim): boolean {
 function isOnlyDenied(atoms: readonly Atom[], { likeness, isCommon }: ClaimWord): boolean {
   const own = atoms.filter(({ terms }) => nearest(terms, likeness) >= 1);
   return !isCommon && own.length > 0 && own.length < atoms.length && own.every(({ isNegated }) => isNegated);
-}
-
-/** True if a unit lacks a word of a claim, and another one of its section has it and says the opposite. */
-export function isDenied(witness: Witness, all: readonly Witness[], claim: Claim): boolean {
-  const missing = claim.words.filter(
-    ({ isCommon, likeness }) => !isCommon && strengthOf(witness.strengths, likeness) < PRESENT,
-  );
-  const speaks = ({ atoms }: Witness) =>
-    missing.some(({ likeness }) => atoms.some(({ terms }) => nearest(terms, likeness) >= 1));
-  return all.some((other) => other !== witness && speaks(other) && contradicts(other, claim));
 }
 
 /** The greatest likeness of some terms to a word. */
