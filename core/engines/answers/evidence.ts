@@ -150,11 +150,12 @@ function isEqualSpan({ atoms }: Witness, { spans }: Claim, figure: string): bool
   );
 }
 
-/** A price per month isn't one per day, and 35 hours aren't 35 days. */
+/** A price per month isn't one per day, and 35 hours aren't 35 days. In a row, the cells of the figures say their spans. */
 function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
-  const all = atoms.flatMap((atom) => atom.spans);
+  const isOwn = (atom: Atom) => atom.row.length === 0 || figures.some((figure) => holdsFigure(atom.figures, figure));
+  const all = atoms.filter(isOwn).flatMap((atom) => atom.spans);
   const fits = ({ unit, count }: Quantity) =>
-    all.some((span) => span.unit === unit && span.count === count) ||
+    all.some((span) => span.unit === unit && (span.count ?? "1") === (count ?? "1")) ||
     (count === undefined ? all.length === 0 : all.every((span) => span.count !== count));
   return figures.length === 0 || spans.every(fits);
 }
