@@ -21,6 +21,8 @@ import { wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
 const MIN_SHARE = { withFigure: 0.45, plain: 0.64 };
+/** Most clauses of a sentence between which two facts are looked for: each place costs a search. */
+const MAX_FACT_CLAUSES = 8;
 /** The weight of a word of price next to an amount. */
 const IMPLIED = 0.2;
 /** The weight of a name that no public text has: no witness can outweigh it. */
@@ -87,7 +89,7 @@ export class ClaimChecker {
     const isSwapped = one && claims.some((clause) => !figuresAgree(one, this.#witnessesOf(one.unit.section), clause));
     if (one && !isSwapped) return [one];
     if (claims.length > 1) return allOf(claims.map((clause) => this.#supported(clause, sections)));
-    for (let at = 1; at < texts.length; at++) {
+    for (let at = 1; at < Math.min(texts.length, MAX_FACT_CLAUSES); at++) {
       const facts = claimsOf([texts.slice(0, at), texts.slice(at)].map((part) => part.join(" ; ")));
       const found = facts.every(isFact) ? allOf(facts.map((fact) => this.#supported(fact, sections))) : undefined;
       if (found) return found;
