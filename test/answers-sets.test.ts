@@ -27,6 +27,18 @@ const answered = [...all, ...exams].map((set) => ({
   replies: set.questions.map((asked) => ({ asked, ...answerIn(set, asked) })),
 }));
 
+/** The sites whose sentences of a model were judged first, which hold the bounds by themselves too. */
+const firstJudged = new Set([
+  "bottega",
+  "clockmuseum",
+  "cowork",
+  "fahrschule",
+  "gite",
+  "musikschule",
+  "surf",
+  "tallybird",
+]);
+
 const flat = (text: string): string =>
   text
     .replace(/\*\*|\\(?=[<!#>*+-])/g, "")
@@ -114,11 +126,13 @@ t.test(
 t.test(
   "at most 25 of 100 unsupported sentences of a model are shown, and at most 10 of 100 supported are dropped",
   async (t) => {
-    const scores = [...sets, ...exams].flatMap((set) => filterScoreOf(set) ?? []);
-    const count = (key: keyof FilterScore) => scores.reduce((sum, score) => sum + score[key], 0);
-    t.ok(count("unsupported") > 100 && count("supported") > 100);
-    t.ok(count("passed") <= count("unsupported") * 0.25, `${count("passed")} of ${count("unsupported")}`);
-    t.ok(count("dropped") <= count("supported") * 0.1, `${count("dropped")} of ${count("supported")}`);
+    const judged = [...sets, ...exams].map((set) => ({ set, score: filterScoreOf(set) }));
+    for (const group of [judged, judged.filter(({ set }) => firstJudged.has(set.handle))]) {
+      const count = (key: keyof FilterScore) => group.reduce((sum, { score }) => sum + (score?.[key] ?? 0), 0);
+      t.ok(count("unsupported") > 100 && count("supported") > 100);
+      t.ok(count("passed") <= count("unsupported") * 0.25, `${count("passed")} of ${count("unsupported")}`);
+      t.ok(count("dropped") <= count("supported") * 0.1, `${count("dropped")} of ${count("supported")}`);
+    }
   },
 );
 
