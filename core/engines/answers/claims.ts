@@ -6,8 +6,8 @@ import {
   clauseTexts,
   contradicts,
   figuresAgree,
+  hasNoCharge,
   isFree,
-  isGratis,
   type Witness,
   witnessOf,
 } from "./evidence.ts";
@@ -136,7 +136,7 @@ export class ClaimChecker {
       states: statesIn(text, language),
       isUniversal: isUniversal(text, language),
       isFree: !negated && figures.length === 0 && isFree(text, language),
-      isGratis: isGratis(text, language),
+      hasNoCharge: hasNoCharge(text, language),
     };
   }
 

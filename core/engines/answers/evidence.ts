@@ -23,7 +23,8 @@ export interface Claim {
   /** It holds in all cases, and it costs nothing; the evidence must say so too. */
   isUniversal: boolean;
   isFree: boolean;
-  isGratis: boolean;
+  /** It says "free", or "no charge", in which the negation contradicts nothing. */
+  hasNoCharge: boolean;
 }
 
 /** A word of a claim. */
@@ -54,7 +55,7 @@ export interface Witness {
   figures: Figures;
   isUniversal: boolean;
   isFree: boolean;
-  isGratis: boolean;
+  hasNoCharge: boolean;
   /** The text with its headings and the names of its columns. */
   text: string;
   atoms: readonly Atom[];
@@ -83,7 +84,7 @@ export function isFree(text: string, language: string): boolean {
 }
 
 /** True if a text says "free", or negates a price, as "no charge" does. */
-export function isGratis(text: string, language: string): boolean {
+export function hasNoCharge(text: string, language: string): boolean {
   return clauseTexts(text, language).some((clause) =>
     isAbout([isNegated(clause, language) ? "price" : "free"], clause, language),
   );
@@ -107,7 +108,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     figures: figuresIn([all, ...addresses].join(" ; "), language),
     isUniversal: isUniversal(whole, language),
     isFree: isFree(whole, language),
-    isGratis: isGratis(whole, language),
+    hasNoCharge: hasNoCharge(whole, language),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
   };
 }
@@ -216,7 +217,7 @@ function shareSaid(name: readonly string[], { figures, words }: Claim): number {
 
 /** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
 export function contradicts(witness: Witness, claim: Claim): boolean {
-  if (claim.isGratis && witness.isGratis) return false;
+  if (claim.hasNoCharge && witness.hasNoCharge) return false;
   // "Open until 5 pm" is "closes at 5 pm".
   const isHour = ({ figures }: Atom) => claim.figures.length > 0 && [...figures].some((one) => one.startsWith("time "));
   const isOpposite = (atom: Atom) => atom.states.some((state) => claim.states.includes(-state)) && !isHour(atom);

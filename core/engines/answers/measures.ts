@@ -22,6 +22,7 @@ export interface Quantity {
   before: string;
 }
 
+/** How many units of time make one of the next longer unit. */
 const LONGER = [
   ["minute", 60, "hour"],
   ["hour", 24, "day"],

@@ -57,7 +57,7 @@ export function calendarFile(booking: Booking, organizer: Organizer, notes: File
   const status = isOver ? "CANCELLED" : booking.status === "ACCEPTED" ? "CONFIRMED" : "TENTATIVE";
   const accepted = [...(notes.owner ? [notes.owner] : []), booking.attendee];
   const people: Property[] = [
-    ["organizer", { cn: plain(organizer.name) }, "cal-address", `mailto:${organizer.email}`],
+    ["organizer", { cn: plain(organizer.name) }, "cal-address", uriOf(organizer.email)],
     ...accepted.map((person) => attendee(person, true)),
     ...booking.guests.map((person) => attendee(person, false)),
   ];
@@ -182,8 +182,12 @@ function timeOf(name: string, instant: string, timeZone: string): Property {
 function attendee({ email, name }: { email: string; name?: string | undefined }, hasAccepted: boolean): Property {
   const partstat = hasAccepted ? "ACCEPTED" : "NEEDS-ACTION";
   const parameters = { role: "REQ-PARTICIPANT", partstat, rsvp: hasAccepted ? "FALSE" : "TRUE" };
-  const address = `mailto:${asciiAddress(email) ?? email}`;
-  return ["attendee", { ...parameters, ...(name ? { cn: plain(name) } : {}) }, "cal-address", address];
+  return ["attendee", { ...parameters, ...(name ? { cn: plain(name) } : {}) }, "cal-address", uriOf(email)];
+}
+
+/** The URI of an address, whose domain may be in another script (RFC 5545, section 3.3.3). */
+function uriOf(email: string): string {
+  return `mailto:${asciiAddress(email) ?? email}`;
 }
 
 /** Many programs know neither quotes nor line breaks in parameters (RFC 6868). */
