@@ -14,7 +14,7 @@ import { openLog } from "./platform/log.ts";
 import type { Log } from "./platform/log-events.ts";
 import { Outbound } from "./platform/outbound.ts";
 import type { Runtime } from "./platform/runtime.ts";
-import { openBusySource, openCredentials } from "./scheduling/face.ts";
+import { openCredentials } from "./scheduling/face.ts";
 import { keys } from "./store/keys.ts";
 import { Queues } from "./store/outbox.ts";
 import { connect, ifPermitted } from "./store/redis.ts";
@@ -46,7 +46,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     documents: async () => (await import("./knowledge/document-store.ts")).openDocuments(redis),
     outbound,
     payments: openPayments(env, () => runtime),
-    busySource: openBusySource(() => runtime),
     credentials: openCredentials(() => runtime),
     mailer,
     openBounces: bounces(env),

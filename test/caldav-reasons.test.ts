@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { asCalendarServerError } from "../core/engines/calendars/server-error.ts";
+import { readSelected } from "../core/scheduling/busy-calendars.ts";
 import { keepCredential } from "../core/scheduling/credentials.ts";
 import { disconnectAll } from "../core/scheduling/integrations.ts";
 import { keys } from "../core/store/keys.ts";
@@ -109,10 +110,10 @@ t.test("one handle's many accounts are read a few at a time, once for all that a
     if (name < "user15")
       await runtime.redis.hset(keys.selectedCalendars("acme"), selected.credentialId, JSON.stringify(selected));
   }
-  await Promise.all(Array.from({ length: 5 }, () => runtime.busySource.readAgain("acme")));
+  await Promise.all(Array.from({ length: 5 }, () => readSelected(runtime, "acme")));
   t.ok(most <= 8, `${most} requests at once`);
   const once = asked;
-  await runtime.busySource.readAgain("acme");
+  await readSelected(runtime, "acme");
   t.equal(asked, 2 * once, "five who asked at once had one reading");
   await t.rejects(keep("one more"), { code: "invalid_request", message: /at most 50/ });
   t.ok(await keep("user49"), "a connected one may be connected again");

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
 import { chunksOf } from "../core/platform/chunks.ts";
-import { openBusySource, pullCalendars } from "../core/scheduling/busy-calendars.ts";
+import { pullCalendars, readSelected, refreshBusy } from "../core/scheduling/busy-calendars.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { startHostileDav } from "../fixtures/providers/hostile-dav.ts";
@@ -175,8 +175,8 @@ t.test("a server that is away leaves its last word, degrades the account and say
     .send({ credentialId, busyCalendarIds: [work] })
     .expect(200);
   await server.stop();
-  await service.runtime.busySource?.refresh("acme");
-  await service.runtime.busySource?.refresh("acme");
+  await refreshBusy(service.runtime, "acme");
+  await refreshBusy(service.runtime, "acme");
   t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ credentialId, status: "DEGRADED" }]);
   t.notOk((await free(service, "2026-10-12")).includes("08:00"));
   const [told] = await eventually(() => receiver.received.length > 0 && receiver.received);
@@ -240,7 +240,7 @@ t.test("an account that is disconnected during a pull gives the time back at the
   t.same(await morning(), ["10-12T10:00", "10-12T11:00"]);
   const held: (() => void)[] = [];
   dav.attacks.set("sync", (response) => void held.push(() => response.writeHead(503).end()));
-  const reading = service.runtime.busySource?.refresh("acme");
+  const reading = refreshBusy(service.runtime, "acme");
   await eventually(() => held.length > 0);
   const leaving = owner.delete(`${owned}/integrations/caldav/credentials/${credentialId}`).expect(204).then();
   const { redis } = service.runtime;
@@ -267,7 +267,7 @@ async function behindProxy(t: TapTest) {
   /** Reads again and returns the free times of Monday with the requests. */
   const read = async () => {
     proxy.asked.length = 0;
-    await service.runtime.busySource?.refresh("acme");
+    await refreshBusy(service.runtime, "acme");
     const fetched = proxy.asked.filter(({ report }) => report === "calendar-multiget");
     const objects = fetched.reduce((sum, one) => sum + one.objects, 0);
     return { free: await free(service, "2026-10-12"), asked: proxy.asked.map(({ report }) => report), objects };
@@ -434,7 +434,7 @@ async function startLies(t: TapTest, { hasTokens = true } = {}) {
   await select();
   return {
     ...{ dav, service, owner, select },
-    read: () => service.runtime.busySource.readAgain("acme"),
+    read: () => readSelected(service.runtime, "acme"),
     credentials: async () => (await owner.get(`${owned}/integrations`)).body.credentials,
     /** Hours of 12 October that are taken, from 9 to 16. */
     async taken(): Promise<number[]> {
@@ -638,7 +638,7 @@ t.test("a slow reading of another process brings back no calendar that was desel
   const { dav, taken, owner, service, credentials } = await startLies(t);
   const held: ServerResponse[] = [];
   dav.lie = ({ method }, response) => method === "REPORT" && held.push(response) > 0;
-  const reading = openBusySource(() => service.runtime).refresh("acme");
+  const reading = pullCalendars(service.runtime, { handle: "acme" }, { due: 0 });
   await eventually(() => held.length > 0);
   dav.lie = () => false;
   t.same(await taken(), [10]);
@@ -656,7 +656,7 @@ t.test("a slow reading of another process overwrites no newer one", async (t) =>
   dav.lie = ({ body }, response) => body.includes("calendar-multiget") && held.push(response) > 0;
   dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
   const { etag, data } = dav.objects.get("/office/other.ics") ?? {};
-  const reading = openBusySource(() => service.runtime).refresh("acme");
+  const reading = pullCalendars(service.runtime, { handle: "acme" }, { due: 0 });
   await eventually(() => held.length > 0);
   dav.lie = () => false;
   dav.put("other", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
@@ -686,7 +686,7 @@ t.test("accounts of slow servers are read after the others of their handle", asy
   slow.attacks.set("sync", (response) =>
     setTimeout(() => response.writeHead(207).end('<multistatus xmlns="DAV:"/>'), 1500),
   );
-  const read = (): Promise<void> => service.runtime.busySource.refresh("acme");
+  const read = (): Promise<void> => refreshBusy(service.runtime, "acme");
   await read();
   quick.asked.length = 0;
   const reading = read();

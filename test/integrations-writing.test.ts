@@ -1,4 +1,5 @@
 import t, { type Test as TapTest } from "tap";
+import { refreshBusy } from "../core/scheduling/busy-calendars.ts";
 import { resyncAll, syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
@@ -238,7 +239,7 @@ t.test("the echo of an own event takes no time: neither for moving nor after can
   await desk.stage.event({ slug: "walk", title: "Walk", slotIntervalMinutes: 15 });
   const bookingUid = (await desk.stage.book("walk", "2026-10-06T12:00:00Z", 30).expect(201)).body.bookingUid;
   await desk.written(new RegExp(bookingUid));
-  await desk.service.runtime.busySource?.refresh("acme");
+  await refreshBusy(desk.service.runtime, "acme");
   const slot = { start: "2026-10-06T12:15:00Z", end: "2026-10-06T12:45:00Z" };
   await desk.service.visitor.post(`${PUBLIC_EVENTS_PATH}/walk/reschedule`).send({ bookingUid, slot }).expect(200);
   await desk.service.visitor.post(`${PUBLIC_EVENTS_PATH}/walk/bookings/${bookingUid}/cancel`).send({}).expect(200);
@@ -246,7 +247,7 @@ t.test("the echo of an own event takes no time: neither for moving nor after can
   const uid = await desk.booked("2026-10-06T10:00:00Z");
   await desk.written(new RegExp(uid));
   await desk.server.put(desk.calendar, "other", "DTSTART:20261006T110000Z", "DTEND:20261006T120000Z");
-  await desk.service.runtime.busySource?.refresh("acme");
+  await refreshBusy(desk.service.runtime, "acme");
   const free = () => desk.stage.slots("talk", "2026-10-06T09:00:00Z", "2026-10-06T12:30:00Z");
   const all = ["09:00", "09:30", "10:30", "12:00"].map((time) => `10-06T${time}`);
   t.same(await free(), all, "the other event takes its time, and the booking its own");
@@ -304,7 +305,7 @@ t.test("unfinished writes are done at the next calendar pull", { skip }, async (
   await eventually(async () => (await queue.getJobState(early)) === "completed");
   t.equal((await desk.booking(bookingUid)).syncStatus, "DEGRADED", "each pull tries once, so that tries don't pile up");
   await desk.server.restart();
-  await runtime.busySource?.refresh("acme");
+  await refreshBusy(runtime, "acme");
   await desk.written(new RegExp(bookingUid));
   await eventually(async () => (await desk.booking(bookingUid)).syncStatus === "OK");
   t.equal(await runtime.redis.exists(keys.unsynced("acme")), 0);

@@ -34,7 +34,6 @@ export interface Runtime {
   readonly credentials: CredentialStore;
   /** Takes payments for bookings; undefined if no payment provider is configured. */
   readonly payments: PaymentProvider | undefined;
-  readonly busySource: BusySource;
   /** Connections to the mail server; undefined if none is configured. */
   readonly mailer: Mailer | undefined;
   /** Opens the bounce mailbox; undefined if none is configured. */
@@ -426,12 +425,4 @@ export interface PaymentProvider {
    * the provider fails.
    */
   openCheckout(order: Order): Promise<{ url: string; account?: string }>;
-}
-
-/** Reads a handle's selected calendars again for their busy times. Must not fail. */
-export interface BusySource {
-  /** The end of a running reading, or of a new one. */
-  refresh(handle: string): Promise<void>;
-  /** The end of a reading that begins after the call, as a change of the selection needs it. */
-  readAgain(handle: string): Promise<void>;
 }

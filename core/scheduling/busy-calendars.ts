@@ -11,7 +11,8 @@ import {
 } from "../engines/calendars/calendars.ts";
 import { day, nextTurn } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
-import type { BusySource, Job, Runtime } from "../platform/runtime.ts";
+import type { Job, Runtime } from "../platform/runtime.ts";
+import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecords } from "../store/records.ts";
@@ -22,8 +23,9 @@ import { updateHealth } from "./credentials.ts";
 import { keepSelection, type Selection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 
-/** Real ms between two pulls of a handle's calendars. */
+/** Real ms between two pulls of a handle's calendars, and age of busy times that a booking has read again (docs/reference.md, "Slots"). */
 const PULL_INTERVAL_MS = 5 * 60_000;
+const BUSY_FRESH_MS = 10_000;
 /** Ms of the busy window before and after a period of days in which it stays the same. */
 const LOOK_BACK_MS = 2 * day;
 const LOOK_AHEAD_MS = 400 * day;
@@ -36,7 +38,8 @@ const MAX_CONCURRENT_ACCOUNTS = 2;
 const MAX_CONCURRENT_READS = 3;
 /** Real ms between two updates of the busy times while an account is slow to answer: a fraction of what a booking waits. */
 const UPDATE_INTERVAL_MS = 400;
-/** Ms for which a change of the selection waits for the reading; a slow calendar is read on afterwards. */
+/** Ms for which a booking, and a change of the selection, wait for the reading; a slow calendar is read on afterwards. */
+const BOOKING_TIMEOUT_MS = 1_500;
 const SELECTION_TIMEOUT_MS = 20_000;
 /** How often a pull reads a calendar that other processes read meanwhile; the next pull reads it anyway. */
 const MAX_READINGS = 3;
@@ -62,9 +65,38 @@ export async function changeSelection(runtime: Runtime, handle: string, selected
   await readSelected(runtime, handle);
 }
 
-/** Reads the selected calendars of a handle after a change of the selection. */
-export async function readSelected({ busySource }: Runtime, handle: string): Promise<void> {
-  await Promise.race([busySource.readAgain(handle), sleep(SELECTION_TIMEOUT_MS, undefined, { ref: false })]);
+/** Reads the selected calendars of a handle after a change of the selection: a reading that is running may not know it. */
+export async function readSelected(runtime: Runtime, handle: string): Promise<void> {
+  const reading = Promise.resolve(pullsOf(runtime.redis).get(handle)).then(() => refreshBusy(runtime, handle));
+  await endsWithin(reading, SELECTION_TIMEOUT_MS);
+}
+
+/**
+ * Refreshes busy times that are too old for a booking. Does nothing if no calendar is selected. A slow provider is read on in the
+ * background, and the booking uses its last known times.
+ */
+export async function refreshOldBusy(runtime: Runtime, handle: string): Promise<void> {
+  const at = await runtime.redis.hget(keys.busyState(handle), "at");
+  if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS) return;
+  await endsWithin(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
+}
+
+/** The running pulls of a process by handle. */
+const pullsOf = perConnection(() => new Map<string, Promise<void>>());
+
+/**
+ * The end of a running pull of this process, or of a new one. Never fails: slots stay bookable while a calendar server is away, and its last
+ * known busy times count.
+ */
+export function refreshBusy(runtime: Runtime, handle: string): Promise<void> {
+  const pulls = pullsOf(runtime.redis);
+  const start = (): Promise<void> =>
+    pullNow(runtime, handle)
+      .catch((error: Error) => runtime.log.warn({ handle, error: error.message }, "calendar.pull_failed"))
+      .finally(() => pulls.delete(handle));
+  const running = pulls.get(handle) ?? start();
+  pulls.set(handle, running);
+  return running;
 }
 
 /**
@@ -93,30 +125,6 @@ export async function scheduleNextPull(
 export async function resumePulls({ redis, queues }: Pick<Runtime, "redis" | "queues">, handle: string): Promise<void> {
   if (await redis.exists(keys.selectedCalendars(handle)))
     await queues.later(job("scheduling.pull", `pull-${handle}-imported-${Date.now()}`, { handle }));
-}
-
-/**
- * Refreshes busy times before a booking; a process refreshes a handle once at a time. Slots stay bookable while a calendar server is away:
- * its last known busy times count.
- */
-export function openBusySource(runtime: () => Runtime): BusySource {
-  const pulling = new Map<string, Promise<void>>();
-  const pullOnce = (handle: string): Promise<void> =>
-    pullNow(runtime(), handle)
-      .catch((error: Error) => runtime().log.warn({ handle, error: error.message }, "calendar.pull_failed"))
-      .finally(() => pulling.delete(handle));
-  const refresh = (handle: string): Promise<void> => {
-    const running = pulling.get(handle) ?? pullOnce(handle);
-    pulling.set(handle, running);
-    return running;
-  };
-  return {
-    refresh,
-    async readAgain(handle) {
-      await pulling.get(handle);
-      await refresh(handle);
-    },
-  };
 }
 
 function nextPull(handle: string, after: number): Job {

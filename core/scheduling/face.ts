@@ -16,7 +16,7 @@ export {
   resumeBookings,
   visitEvent,
 } from "./bookings.ts";
-export { openBusySource, pullCalendars, resumePulls, scheduleNextPull } from "./busy-calendars.ts";
+export { pullCalendars, resumePulls, scheduleNextPull } from "./busy-calendars.ts";
 export { resynchronizeBooking, syncBooking } from "./calendar-events.ts";
 export { createCalendarFeed, deleteCalendarFeed, readCalendarFeed, readFeed } from "./calendar-feeds.ts";
 export { connectCaldav, listCalendars, selectCalendars } from "./calendars.ts";

@@ -15,11 +15,12 @@ import {
   readBookingRequest,
   readMoveRequest,
 } from "./booking-request.ts";
+import { refreshOldBusy } from "./busy-calendars.ts";
 import { type BookableEvent, dayLimitOf } from "./catalog.ts";
 import { type CommitResult, commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
 import { type Bookable, findBookableEvent, slotRequestOf } from "./offers.ts";
 import { readStoredAnswer } from "./repeats.ts";
-import { readTimes, refreshOldBusy } from "./times.ts";
+import { readTimes } from "./times.ts";
 
 /**
  * Books a slot (docs/reference.md, "Bookings"). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,

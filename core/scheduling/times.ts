@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Busy } from "../engines/slots/slots.ts";
@@ -27,11 +26,6 @@ export interface Times {
   /** Busy time of the selected calendars. */
   busy: Busy[];
 }
-
-/** Real ms after which busy times are refreshed before a booking (docs/reference.md, "Slots"). */
-const BUSY_FRESH_MS = 10_000;
-/** Ms that a booking waits for the refresh. */
-const REFRESH_TIMEOUT_MS = 1_500;
 
 /** The block of a booking with its buffers, in ms, and its member in the index, as `parsed` reads it. */
 export function blockOf(booking: StoredBooking): { member: string; from: number; to: number } {
@@ -138,16 +132,6 @@ export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: strin
     transaction.del(keys.busy(handle), keys.busyState(handle));
     transaction.incr(keys.timesVersion(handle));
   });
-}
-
-/**
- * Refreshes busy times that are too old for a booking. Does nothing if no calendar is selected. A slow provider is read on in the
- * background, and the booking uses its last known times.
- */
-export async function refreshOldBusy({ redis, busySource }: Runtime, handle: string): Promise<void> {
-  const at = await redis.hget(keys.busyState(handle), "at");
-  if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS) return;
-  await Promise.race([busySource.refresh(handle), sleep(REFRESH_TIMEOUT_MS, undefined, { ref: false })]);
 }
 
 function parsed(member: string): BookedTime {

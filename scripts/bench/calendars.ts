@@ -4,6 +4,7 @@ import { createHandle } from "../../core/account/handles.ts";
 import { openRuntime } from "../../core/open.ts";
 import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
+import { refreshBusy } from "../../core/scheduling/busy-calendars.ts";
 import { connectCaldav, selectCalendars } from "../../core/scheduling/calendars.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
@@ -95,7 +96,7 @@ async function timed(runtime: Runtime): Promise<Figures> {
   const pauses = monitorEventLoopDelay({ resolution: 1 });
   const begun = performance.now();
   pauses.enable();
-  await runtime.busySource?.refresh("acme");
+  await refreshBusy(runtime, "acme");
   pauses.disable();
   return { ms: performance.now() - begun, blocked: pauses.max / 1e6 };
 }
