@@ -16,7 +16,8 @@ import {
   problemOf,
 } from "./card.ts";
 import { type Html, html, jsonScript, type Part, redirect, sentence } from "./html.ts";
-import type { Request, View } from "./route.ts";
+import type { Request } from "./request.ts";
+import type { View } from "./route.ts";
 
 type Step<S extends SignInStep["step"]> = Extract<SignInStep, { step: S }>;
 

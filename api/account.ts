@@ -11,7 +11,8 @@ import {
   signInView,
 } from "./account-view.ts";
 import { browserPage, failureView } from "./failure-view.ts";
-import { anyone, operator, page, type Request, type Row, route, user } from "./route.ts";
+import type { Request } from "./request.ts";
+import { anyone, operator, page, type Row, route, user } from "./route.ts";
 
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";

@@ -12,12 +12,12 @@ import { admit } from "./access.ts";
 import { readBody, readQuery } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { failureView } from "./failure-view.ts";
-import { mayBePageHost, movedPage, pageHost } from "./hosts.ts";
+import { movedPage, pageHost } from "./hosts.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemView } from "./problem.ts";
 import { sendView } from "./reply.ts";
-import { headerFields, KoaRequest } from "./request.ts";
+import { headerFields, mayBePageHost, Request } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, Routes } from "./routes.ts";
 import { rows } from "./rows.ts";
@@ -176,10 +176,10 @@ async function viewOf(runtime: Runtime, row: Row, ctx: Context, result: unknown)
   const kind = outcomeOf(result);
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
-  if (row.page && prefersHtml(ctx)) return row.page(result as never, new KoaRequest(runtime, ctx));
+  if (row.page && prefersHtml(ctx)) return row.page(result as never, new Request(runtime, ctx));
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
   if (row.view) {
-    const view = await row.view(result as never, new KoaRequest(runtime, ctx));
+    const view = await row.view(result as never, new Request(runtime, ctx));
     return { status, ...view, headers: { ...row.headers, ...view.headers } };
   }
   const headers = { "Cache-Control": "no-store", ...row.headers };
@@ -216,7 +216,7 @@ async function failurePage(runtime: Runtime, ctx: Context, known: Fail): Promise
   const { row, pageHost } = ctx.state as State;
   const isPage = prefersHtml(ctx) || (pageHost !== undefined && known.status === 404);
   if (!row?.errorView && !isPage) return undefined;
-  const asked = new KoaRequest(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, known));
+  const asked = new Request(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, known));
   return row?.errorView?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
 }
 

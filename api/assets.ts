@@ -5,7 +5,8 @@ import { fileOf } from "../core/platform/files.ts";
 import { lazyByKey } from "../core/platform/lazy.ts";
 import { nothing } from "../schemas/schema.ts";
 import { type SharedBody, sharedBody } from "./reply.ts";
-import { page, type Request, type Row, type View } from "./route.ts";
+import type { Request } from "./request.ts";
+import { page, type Row, type View } from "./route.ts";
 
 export const contentTypes: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",

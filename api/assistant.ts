@@ -4,7 +4,8 @@ import * as shape from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { nothing } from "../schemas/schema.ts";
 import { Html, html, htmlDocument } from "./html.ts";
-import { anyone, type Request, type Row, route, type View } from "./route.ts";
+import type { Request } from "./request.ts";
+import { anyone, type Row, route, type View } from "./route.ts";
 
 const page = "/v2/public/pages/:handle/:pageSlug";
 const eventStream = {

@@ -4,7 +4,8 @@ import { type Words, wordsOf } from "../schemas/languages.ts";
 import { listOf, listQuery, nothing, object, string } from "../schemas/schema.ts";
 import { type CardContent, cardView } from "./card.ts";
 import { html, sentence } from "./html.ts";
-import { anyone, operator, page, type Request, type Row, route, user, type View } from "./route.ts";
+import type { Request } from "./request.ts";
+import { anyone, operator, page, type Row, route, user, type View } from "./route.ts";
 
 const domains = "/v2/account/domains";
 const email = "/v2/handles/:handle/email";

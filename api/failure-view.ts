@@ -3,7 +3,8 @@ import type { ErrorCode, InputError } from "../schemas/errors.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./card.ts";
 import { html, type Part, sentence } from "./html.ts";
-import type { Request, View } from "./route.ts";
+import type { Request } from "./request.ts";
+import type { View } from "./route.ts";
 
 /** Names of the failure texts: a title and a sentence in each language. */
 type FailureName = keyof Words["failures"];

@@ -5,7 +5,8 @@ import { nothing } from "../schemas/schema.ts";
 import { assetView, favicon } from "./assets.ts";
 import { cardLink, cardView, otherLink } from "./card.ts";
 import { html } from "./html.ts";
-import { page, type Request, type Row, type View } from "./route.ts";
+import type { Request } from "./request.ts";
+import { page, type Row, type View } from "./route.ts";
 
 const quiet = { logged: false };
 const crawler = { ...quiet, headerInputs: ["host"] } as const;

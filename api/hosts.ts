@@ -1,17 +1,10 @@
 import type { Context } from "koa";
-import { handleOfHost, hostName, pageUrl } from "../core/pages/face.ts";
+import { handleOfHost, pageUrl } from "../core/pages/face.ts";
 import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import type { View } from "./route.ts";
 import type { RouteMatch } from "./routes.ts";
-
-/** False for the service's own hosts and for IP addresses, which is nearly always. */
-export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
-  const given = env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? "");
-  const host = hostName(given);
-  return !/^([\d.]+|\[.*\]|[^.]*)$/.test(host) && !env.ownHosts.has(host);
-}
 
 /** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
@@ -41,11 +34,6 @@ export function movedPage(
   if (!row.path.startsWith("/p/") || pageSlug === undefined || handle.startsWith("-")) return undefined;
   const address = pageUrl(runtime, handle, encodeURIComponent(pageSlug)) + search;
   return { status: 301, headers: { Location: address, "Cache-Control": "no-cache" } };
-}
-
-/** A path on the same host: one that starts with `//` or `/\` leads to another; browsers drop tabs and line breaks. */
-export function onThisHost(address: string): string {
-  return address.replace(/^[/\\\t\n\r]+/, "/");
 }
 
 /** Liveness can be checked at any host, also while Redis can't resolve the host. */

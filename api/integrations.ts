@@ -5,7 +5,8 @@ import { nothing, object } from "../schemas/schema.ts";
 import { cardView, decisionButtons, factList, hiddenInputs } from "./card.ts";
 import { browserPage } from "./failure-view.ts";
 import { html, redirect, sentence } from "./html.ts";
-import { creator, page, type Request, type Row, route, type View } from "./route.ts";
+import type { Request } from "./request.ts";
+import { creator, page, type Row, route, type View } from "./route.ts";
 
 const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;

@@ -3,10 +3,11 @@ import { hasWords, wordsOf } from "../schemas/languages.ts";
 import type { leadAccepted } from "../schemas/leads.ts";
 import type { Infer } from "../schemas/schema.ts";
 import { cardLink, cardView, codeInput, otherLink } from "./card.ts";
-import { onThisHost } from "./hosts.ts";
 import { html } from "./html.ts";
 import { languageOfPage } from "./page-view.ts";
-import type { Request, View } from "./route.ts";
+import type { Request } from "./request.ts";
+import { onThisHost } from "./request.ts";
+import type { View } from "./route.ts";
 
 /** The address and the language of the visitor's form. */
 interface Origin {

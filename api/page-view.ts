@@ -6,7 +6,8 @@ import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./card.ts";
 import { Html, html, htmlDocument, jsonScript, linkPreview, type Part, sentence } from "./html.ts";
 import { type SharedBody, sharedBody } from "./reply.ts";
-import type { Request, View } from "./route.ts";
+import type { Request } from "./request.ts";
+import type { View } from "./route.ts";
 
 /** Runs only the service's own scripts. Content may have inline styles, and images and media from any secure origin. */
 const policy =

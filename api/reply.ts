@@ -13,7 +13,8 @@ import {
 } from "node:zlib";
 import type { Context } from "koa";
 import { lazyByKey } from "../core/platform/lazy.ts";
-import type { Request, View } from "./route.ts";
+import { type Coding, codingOf, type Request } from "./request.ts";
+import type { View } from "./route.ts";
 
 /** Sends a response through Koa; 304 if the client's copy is current (RFC 9110, section 13). */
 export function sendView(ctx: Context, { type, status = 200, headers = {}, body = "" }: View): void {
@@ -41,22 +42,13 @@ const MAX_AT_ONCE = 32_768;
 /** Media types of texts. A coding would hold back the events of a stream. */
 const compressible = /^text\/(?!event-stream$)|json$|xml$|javascript$/;
 
-const codings = ["br", "gzip"] as const;
-type Coding = (typeof codings)[number] | "identity";
-
 const brotli = (quality: number) => ({ params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
-
-/** The first of these content codings that the client accepts (RFC 9110, section 12.5.3); none if it names none. */
-export function acceptedCoding<C extends string>(ctx: Context, known: readonly C[]): C | "identity" {
-  if (!ctx.req.headers["accept-encoding"]) return "identity";
-  return known.find((coding) => ctx.acceptsEncodings(coding) === coding) ?? "identity";
-}
 
 /** A text in the client's coding: a small one at once, since a stream and its threads cost more, any other as it is sent. */
 function compressed(ctx: Context, body: string | Buffer | Readable): string | Buffer | Readable {
   const size = body instanceof Readable ? Number.POSITIVE_INFINITY : Buffer.byteLength(body);
   if (size < MIN_COMPRESSED || ctx.res.hasHeader("Content-Encoding")) return body;
-  const coding = compressible.test(ctx.response.type) ? acceptedCoding(ctx, codings) : "identity";
+  const coding = compressible.test(ctx.response.type) ? codingOf(ctx) : "identity";
   if (coding === "identity") return body;
   ctx.set("Content-Encoding", coding);
   // The header of the answer to GET, whose length is known only after the coding (RFC 9110, section 8.6).
@@ -83,7 +75,7 @@ export function sharedBody(type: string, plain: string | Buffer): SharedBody {
   const bytes = Buffer.from(plain);
   const encoding = lazyByKey((coding: Coding) => encoded(bytes, coding));
   return async (request, headers) => {
-    const coding = bytes.length < MIN_COMPRESSED ? "identity" : request.coding(codings);
+    const coding = bytes.length < MIN_COMPRESSED ? "identity" : request.coding;
     const { body, coded } = await encoding(coding);
     return { type, body, headers: { ...headers, ...coded } };
   };

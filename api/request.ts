@@ -1,22 +1,21 @@
 import type { Context } from "koa";
+import { hostName } from "../core/pages/face.ts";
 import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { hasWords, languages, wordsLanguage } from "../schemas/languages.ts";
-import { mayBePageHost, onThisHost } from "./hosts.ts";
-import { acceptedCoding } from "./reply.ts";
-import type { HeaderInput, Request, Row } from "./route.ts";
+import type { ErrorCode } from "../schemas/errors.ts";
+import { hasWords, languages, type Words, wordsLanguage } from "../schemas/languages.ts";
 
 /** Longest language tag that a request may name, in characters. */
 const MAX_LANGUAGE_LENGTH = 64;
 
-/** How each header input is read; all are "" if the client does not send them. */
-export const headerFields: Record<HeaderInput, (ctx: Context) => string> = {
-  cookie: (ctx) => ctx.get("cookie"),
-  host: (ctx) => ctx.host,
-  lastEventId: (ctx) => ctx.get("last-event-id"),
-  method: (ctx) => ctx.method,
-  origin: (ctx) => ctx.get("origin"),
-  userAgent: (ctx) => ctx.get("user-agent"),
+/** How each input from the header is read; all are "" if the client does not send them. */
+export const headerFields = {
+  cookie: (ctx: Context) => ctx.get("cookie"),
+  host: (ctx: Context) => ctx.host,
+  lastEventId: (ctx: Context) => ctx.get("last-event-id"),
+  method: (ctx: Context) => ctx.method,
+  origin: (ctx: Context) => ctx.get("origin"),
+  userAgent: (ctx: Context) => ctx.get("user-agent"),
   visitorLanguage,
 };
 
@@ -27,21 +26,27 @@ function visitorLanguage(ctx: Context): string {
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }
 
-/**
- * The request that presenters see. Most use few of its parts, so the others are computed on demand. A class: V8 would keep an object
- * literal with getters, and so the whole request, until it collects its old objects.
- */
-export class KoaRequest implements Request {
+/** Failure texts of a route, if those of the code don't fit. */
+export type FailureTexts = Partial<Record<ErrorCode, keyof Words["failures"]>>;
+
+/** The HTTP side of a request, for presenters. A class: V8 would keep an object literal with getters until it collects its old objects. */
+export class Request {
   readonly runtime: Runtime;
   readonly method: string;
-  readonly parameters: Record<string, string>;
+  /** Path parameters. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** Path and query as requested. */
   readonly address: string;
-  readonly said: Request["said"];
+  readonly said: FailureTexts;
   readonly #ctx: Context;
   readonly #ofFailure: string | null;
 
+  /** `ofFailure`: the language of the handle of a failed request. */
   constructor(runtime: Runtime, ctx: Context, ofFailure: string | null = null) {
-    const { row, parameters = {} } = ctx.state as { row?: Row; parameters?: Record<string, string> };
+    const { row, parameters = {} } = ctx.state as {
+      row?: { said?: FailureTexts };
+      parameters?: Record<string, string>;
+    };
     this.runtime = runtime;
     this.method = ctx.method;
     this.parameters = parameters;
@@ -55,12 +60,14 @@ export class KoaRequest implements Request {
     return new URLSearchParams(this.#ctx.querystring);
   }
 
+  /** Path of the page that the request names, on the visitor's host. */
   get pagePath(): string | undefined {
     const { handle, pageSlug } = this.parameters;
     if (handle === undefined || pageSlug === undefined) return undefined;
     return `${mayBePageHost(this.runtime, this.#ctx) ? "" : `/p/${handle}`}/${encodeURIComponent(pageSlug)}`;
   }
 
+  /** Path of the page whose form was submitted, if it is on the same host. */
   get formPage(): string | undefined {
     const referrer = this.#ctx.get("referer");
     if (this.method !== "POST" || !URL.canParse(referrer)) return undefined;
@@ -69,13 +76,34 @@ export class KoaRequest implements Request {
     return host === this.#ctx.host && !pathname.startsWith("/v2/") ? onThisHost(pathname + search) : undefined;
   }
 
-  coding<C extends string>(known: readonly C[]): C | "identity" {
-    return acceptedCoding(this.#ctx, known);
+  get coding(): Coding {
+    return codingOf(this.#ctx);
   }
 
+  /** The supported language that the visitor prefers (RFC 9110, section 12.5.4), else the fallback, else English. */
   language(fallback: string | null = this.#ofFailure): string {
     this.#ctx.vary("Accept-Language");
     const first = wordsLanguage(fallback ?? "en");
     return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
   }
+}
+
+const codings = ["br", "gzip"] as const;
+export type Coding = (typeof codings)[number] | "identity";
+
+/** The first of our content codings that the client accepts (RFC 9110, section 12.5.3); none if it names none. */
+export function codingOf(ctx: Context): Coding {
+  if (!ctx.req.headers["accept-encoding"]) return "identity";
+  return codings.find((coding) => ctx.acceptsEncodings(coding) === coding) ?? "identity";
+}
+
+/** False for the service's own hosts and for IP addresses, which is nearly always. */
+export function mayBePageHost({ env }: Runtime, ctx: Context): boolean {
+  const host = hostName(env.TRUST_PROXY ? ctx.host : (ctx.req.headers.host ?? ""));
+  return !/^([\d.]+|\[.*\]|[^.]*)$/.test(host) && !env.ownHosts.has(host);
+}
+
+/** A path on the same host: one that starts with `//` or `/\` leads to another; browsers drop tabs and line breaks. */
+export function onThisHost(address: string): string {
+  return address.replace(/^[/\\\t\n\r]+/, "/");
 }

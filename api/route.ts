@@ -3,8 +3,8 @@ import type { Fail } from "../core/platform/errors.ts";
 import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
-import type { Words } from "../schemas/languages.ts";
 import { documented, handle, type Input, object, propertiesOf, type Schema, string } from "../schemas/schema.ts";
+import type { FailureTexts, headerFields, Request } from "./request.ts";
 
 /** Who may call. There is no default: every row names its access. */
 export type Access =
@@ -32,9 +32,6 @@ export const metrics: Access = { kind: "metrics" };
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** The inputs that a row can take from the header of a request; `visitorLanguage` is a supported language (BCP 47). */
-export type HeaderInput = "cookie" | "host" | "lastEventId" | "method" | "origin" | "userAgent" | "visitorLanguage";
-
 /** A response. The body may be a stream or bytes. */
 export interface View {
   type?: string;
@@ -48,30 +45,6 @@ interface Produced {
   types: readonly string[];
   schema?: Record<string, unknown>;
   example: unknown;
-}
-
-/** The HTTP side of a request, for presenters and for the few functions that need addresses. */
-export interface Request {
-  runtime: Runtime;
-  method: string;
-  /** Path parameters. */
-  parameters: Readonly<Record<string, string>>;
-  /** Path and query as requested. */
-  address: string;
-  query: URLSearchParams;
-  /** Path of the page that the request names, on the visitor's host. */
-  pagePath: string | undefined;
-  /** Path of the page whose form was submitted, if it is on the same host. */
-  formPage: string | undefined;
-  /** Failure texts of this route, if those of the code don't fit. */
-  said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
-  /** The first of these content codings that the client accepts (RFC 9110, section 12.5.3). */
-  coding<C extends string>(known: readonly C[]): C | "identity";
-  /**
-   * The supported language that the visitor prefers (RFC 9110, section 12.5.4), else the fallback, else English. Without a fallback, a
-   * failure uses the language of its handle.
-   */
-  language(fallback?: string | null): string;
 }
 
 /** A row as agents see it. */
@@ -108,7 +81,7 @@ export interface Columns<R> {
   /** Renders failures of a route that only people use; undefined falls back to the problem document. */
   errorView: (fail: Fail, request: Request) => View | undefined;
   /** Failure texts of this route, if those of the code don't fit. */
-  said: Partial<Record<ErrorCode, keyof Words["failures"]>>;
+  said: FailureTexts;
   /** Further parameters of `WWW-Authenticate`. */
   challenge: (runtime: Runtime, parameters: Record<string, string>) => Record<string, string>;
   /** Headers of every successful response. */
@@ -124,7 +97,7 @@ export interface Columns<R> {
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
   errorLogName: "assistant";
   /** Inputs that come from the header alone: body and query can't set them. */
-  headerInputs: readonly HeaderInput[];
+  headerInputs: readonly (keyof typeof headerFields)[];
   /** True if the route honours `Idempotency-Key`. */
   idempotent: boolean;
   /** The security scheme of a route whose requests are signed and carry no token. */

@@ -19,7 +19,8 @@ import {
   redirect,
   unlisted,
 } from "./html.ts";
-import type { Request, View } from "./route.ts";
+import type { Request } from "./request.ts";
+import type { View } from "./route.ts";
 
 interface Page {
   language: string;

@@ -1,6 +1,6 @@
 import { type ErrorCode, errors } from "../../schemas/errors.ts";
 import { propertiesOf, type Schema } from "../../schemas/schema.ts";
-import { type Access, type HeaderInput, hasQuery, pathNames, type Row } from "../route.ts";
+import { type Access, hasQuery, pathNames, type Row } from "../route.ts";
 import { sample } from "./code-samples.ts";
 import {
   type Content,
@@ -122,20 +122,17 @@ function pathAndQuery(row: Row, around: Surroundings): Parameter[] {
   ];
 }
 
-/** Header parameters that a client sets: those of the row, and those of a signature. */
+/** Header parameters that a client sets: those of the row, and those of a signature. Browsers set the others themselves. */
 function headerParameters({ headerInputs = [], signed }: Row): Parameter[] {
-  const taken = headerInputs.flatMap((name) => sentHeaders[name] ?? []);
-  return [...taken, ...(signed === "standardWebhooks" ? webhookHeaders : [])];
+  const resumes = headerInputs.includes("lastEventId");
+  return [...(resumes ? [lastEventId] : []), ...(signed === "standardWebhooks" ? webhookHeaders : [])];
 }
 
-/** The header inputs that are documented; browsers set the others themselves. */
-const sentHeaders: Partial<Record<HeaderInput, Parameter>> = {
-  lastEventId: {
-    name: "Last-Event-ID",
-    in: "header",
-    description: "The id of the last event that was read; the stream goes on after it.",
-    schema: { type: "string", pattern: "^\\d{1,15}$", examples: ["12"] },
-  },
+const lastEventId: Parameter = {
+  name: "Last-Event-ID",
+  in: "header",
+  description: "The id of the last event that was read; the stream goes on after it.",
+  schema: { type: "string", pattern: "^\\d{1,15}$", examples: ["12"] },
 };
 
 /** The other headers of Standard Webhooks. */
