@@ -280,17 +280,6 @@ t.test("a check that fails is followed by the next one", async (t) => {
   await queue.drain(true);
 });
 
-t.test("domains that an earlier version checked are checked on", async (t) => {
-  const { service } = await start(t);
-  const { redis } = service.runtime;
-  const names = ["acme.example acct_acme", "shop.example acct_acme"];
-  for (const name of names) await redis.zadd(keys.domainChecks, Date.now() * 1000, name);
-  await service.startWorkers(["email"]);
-  await eventually(async () => (await redis.exists(keys.domainChecks)) === 0);
-  const delayed = await service.runtime.queues.queue("email").getDelayed();
-  t.same(delayed.map(({ data }) => `${data.domain} ${data.account}`).sort(), names);
-});
-
 t.test("an account attaches its own domains", async (t) => {
   const { dns, service } = await start(t, true);
   const owner = await service.handle("acme");

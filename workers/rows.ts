@@ -1,14 +1,7 @@
 import { sendSignInCode } from "../core/account/face.ts";
 import { answerRun } from "../core/assistant/face.ts";
 import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts";
-import {
-  checkDomain,
-  dispatchMail,
-  erasePerson,
-  readBounces,
-  resumeChecks,
-  scheduleNextCheck,
-} from "../core/email/face.ts";
+import { checkDomain, dispatchMail, erasePerson, readBounces, scheduleNextCheck } from "../core/email/face.ts";
 import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
@@ -49,15 +42,13 @@ interface WorkerLoop {
   run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
 }
 
-/** Ms between two polls of the bounce mailbox, for delayed sends that are nearly due, and for domains that an earlier version left. */
+/** Ms between two polls of the bounce mailbox, and for delayed sends that are nearly due. */
 const MAILBOX_POLL_MS = 30_000;
 const SEND_POLL_MS = 1000;
-const ADOPTION_POLL_MS = 3_600_000;
 
 export const workerLoops: WorkerLoop[] = [
   { queue: "email", run: dispatchMail },
   { queue: "email", run: every(MAILBOX_POLL_MS, readBounces, "email.mailbox.read_failed") },
-  { queue: "email", run: every(ADOPTION_POLL_MS, resumeChecks, "worker.task_failed") },
   { queue: "campaigns", run: every(SEND_POLL_MS, promoteDueSends, "campaign.promotion_failed") },
 ];
 

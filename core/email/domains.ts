@@ -119,15 +119,6 @@ export async function scheduleNextCheck(
   await enqueueCheck(runtime, claim, nextTurn(nameOf(claim), { intervalMs, after }));
 }
 
-/** Schedules the checks that an earlier version left in a set; in a rolling deploy its processes may still add some. */
-export async function resumeChecks(runtime: Runtime): Promise<void> {
-  for (const name of await runtime.redis.zrange(keys.domainChecks, 0, "-1")) {
-    const [domain = "", account = ""] = name.split(" ");
-    await scheduleNextCheck(runtime, { domain, account });
-    await runtime.redis.zrem(keys.domainChecks, name);
-  }
-}
-
 /** The claim that the caller may manage. Other accounts' domains are not found; too low a role is refused. */
 async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<DomainClaim> {
   const handles = await handlesOf(runtime.redis, caller.userId as string);

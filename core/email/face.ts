@@ -8,7 +8,6 @@ export {
   listDomains,
   readEmailIdentity,
   reconcileEmailIdentity,
-  resumeChecks,
   scheduleNextCheck,
 } from "./domains.ts";
 export { erasePerson } from "./erasure.ts";

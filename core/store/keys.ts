@@ -71,7 +71,6 @@ export const keys = {
 
   // email: messages, their deliveries and events have the tag of their handle; identities have that of their domain
   emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
-  domainChecks: "domain-checks:{email-checks}", // zset "domain account" of an earlier version, whose workers checked them; until they are jobs
   sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
   senders: (handle: string) => `senders:{${handle}}`, // zset sender id by creation ms; for ever
   sendersVersion: (handle: string) => `senders-version:{${handle}}`, // counter, bumped by each change of a sender; for ever
