@@ -43,11 +43,11 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
 /** The fields of the query; a repeated one is a list. Linear in its length, as Koa's own parser is not. */
 export function readQuery({ querystring }: Context): Record<string, unknown> {
   const found = new Map<string, string[]>();
-  for (const [name, value] of new URLSearchParams(querystring))
-    found
-      .set(name, found.get(name) ?? [])
-      .get(name)
-      ?.push(value);
+  for (const [name, value] of new URLSearchParams(querystring)) {
+    const all = found.get(name);
+    if (all) all.push(value);
+    else found.set(name, [value]);
+  }
   return Object.fromEntries([...found].map(([name, all]) => [name, all.length > 1 ? all : all[0]]));
 }
 

@@ -8,24 +8,19 @@ import type { Row } from "./route.ts";
 export class Metrics {
   readonly #runtime: Runtime;
   readonly #registry = new Registry();
-  readonly #requests = new Counter({
-    name: "http_requests_total",
-    help: "HTTP requests answered",
-    labelNames: ["method", "route", "status"],
-    registers: [this.#registry],
-  });
-  readonly #seconds = new Histogram({
-    name: "http_request_seconds",
-    help: "Time to answer an HTTP request",
-    labelNames: ["method", "route"],
-    registers: [this.#registry],
-  });
-  readonly #fallbacks = new Counter({
-    name: "knowledge_index_fallbacks_total",
-    help: "Questions that the in-process index answered instead of the server's",
-    labelNames: ["reason"],
-    registers: [this.#registry],
-  });
+  readonly #requests = new Counter(
+    this.#row("http_requests_total", "HTTP requests answered", "method", "route", "status"),
+  );
+  readonly #seconds = new Histogram(
+    this.#row("http_request_seconds", "Time to answer an HTTP request", "method", "route"),
+  );
+  readonly #fallbacks = new Counter(
+    this.#row(
+      "knowledge_index_fallbacks_total",
+      "Questions that the in-process index answered instead of the server's",
+      "reason",
+    ),
+  );
   readonly #jobs = this.#gauge("queue_jobs", "Number of jobs in the queue, by state", "queue", "state");
   readonly #served = this.#gauge("queue_served", "1 if a live worker consumes the queue", "queue");
   readonly #outboxAge = this.#gauge(
@@ -97,7 +92,11 @@ export class Metrics {
   }
 
   #gauge(name: string, help: string, ...labelNames: string[]): Gauge {
-    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
+    return new Gauge(this.#row(name, help, ...labelNames));
+  }
+
+  #row(name: string, help: string, ...labelNames: string[]) {
+    return { name, help, labelNames, registers: [this.#registry] };
   }
 }
 

@@ -1,4 +1,4 @@
-import { type FieldNote, fields } from "../../schemas/fields.ts";
+import notes from "../../schemas/fields.json" with { type: "json" };
 import { isOptional, nameOf, propertiesOf, publishedOf, type Schema, sourceOf } from "../../schemas/schema.ts";
 
 /** JSON Schema as the OpenAPI document and the tools publish it. */
@@ -32,6 +32,15 @@ export interface Writing {
   /** If given, unknown fields are allowed: objects stay open, and a named shape is written here and becomes a reference. */
   components?: Components | undefined;
 }
+
+/** What a field means, and the example that requests and answers show. */
+type FieldNote = readonly [description: string, example?: unknown];
+
+/**
+ * Notes on fields for the OpenAPI document and the tools: by name if the name always means the same, else by `Shape.name`, which
+ * also counts for what `createShape` and `updateShape` take, or by `operation.name`.
+ */
+const fields = notes as unknown as Record<string, FieldNote>;
 
 /** Public names of our formats; others are omitted. */
 const formats: Record<string, string> = { address: "email", instant: "date-time", date: "date", uri: "uri" };

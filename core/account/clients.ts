@@ -88,16 +88,8 @@ export function isDocumentId(clientId: string): boolean {
   return /^https?:/i.test(clientId);
 }
 
-/** OAuth errors of RFC 6749 (section 5.2), RFC 7591 (section 3.2.2) and RFC 8707 (section 2). */
-type OAuthError =
-  | "invalid_client"
-  | "invalid_grant"
-  | "invalid_redirect_uri"
-  | "invalid_client_metadata"
-  | "unsupported_grant_type";
-
-/** A failure that OAuth clients recognise by its error name. */
-export function oauthFailure(error: OAuthError, detail: string): Fail {
+/** A failure with the name of an OAuth error: RFC 6749 (section 5.2), RFC 7591 (section 3.2.2) or RFC 8707 (section 2). */
+export function oauthFailure(error: string, detail: string): Fail {
   return new Fail("invalid_request", { detail, more: { error } });
 }
 

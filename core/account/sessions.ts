@@ -52,7 +52,13 @@ export class Sessions implements TokenVerifier {
   readonly #outside: JWTVerifyGetKey | undefined;
   readonly #isLive: SessionChecks["isLive"];
   /** The sessions of tokens whose signature was verified. */
-  readonly #checked: LRUCache<string, TokenSession>;
+  readonly #checked = new LRUCache<string, TokenSession>({
+    maxSize: MAX_CACHED_CHARACTERS,
+    sizeCalculation: (_session, token) => token.length,
+    ttl: SIGNATURE_CACHE_MS,
+    ttlResolution: 0,
+    perf: Date,
+  });
 
   constructor(env: Env, own: SigningKey, { isLive, outbound = new Outbound(env) }: SessionChecks) {
     const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
@@ -61,13 +67,6 @@ export class Sessions implements TokenVerifier {
     this.#isLive = isLive;
     this.#ownKeys = createLocalJWKSet(this.jwks);
     this.#outside = place === undefined ? undefined : refreshedKeys(() => readKeySet(outbound, place));
-    const size = { maxSize: MAX_CACHED_CHARACTERS, sizeCalculation: (_: unknown, token: string) => token.length };
-    this.#checked = new LRUCache<string, TokenSession>({
-      ...size,
-      ttl: SIGNATURE_CACHE_MS,
-      ttlResolution: 0,
-      perf: Date,
-    });
   }
 
   /** The published key set of this service. */
