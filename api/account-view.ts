@@ -156,7 +156,6 @@ ${cardLink(pairing.other, loginUrl)}`;
   return cardView({ language, title, status: 403, body });
 }
 
-/** The consent page for the signed-in person. */
 function consentView(step: ConsentRequest, asked: Request): View {
   const { client, handle, name, user, loginUrl, scopes, request, proof } = step;
   const language = asked.language();

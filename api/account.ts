@@ -17,7 +17,6 @@ import { anyone, operator, page, type Row, route, user } from "./route.ts";
 const tokens = "/v2/account/tokens";
 const desktop = "/oauth/assistant/desktop";
 
-/** The session check, personal access tokens, and the pairing of desktop clients. */
 export const accountRows: Row[] = [
   route("GET /v2/account/assistant/me", user, shape.meQuery, core.readMe, {
     returns: shape.me,

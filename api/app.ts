@@ -69,7 +69,6 @@ function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** Handles one request; throws its failure. */
 async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<void> {
   // A request for "http://" has no path.
   if (!ctx.path) throw new Fail("not_found");

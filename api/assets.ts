@@ -26,7 +26,6 @@ export const assetRows: Row[] = [
   page("GET /assets/:file", nothing, async (_runtime, { file }) => asset(file), assetView, { logged: false }),
 ];
 
-/** The icon of every host. */
 export async function favicon(): Promise<SharedBody> {
   return asset("favicon.ico");
 }

@@ -19,7 +19,6 @@ const ruleFailures = [
   "delay_minutes_above_maximum",
 ] as const;
 
-/** Campaigns, their email rules, and the conversions that trigger some of them. */
 export const campaignRows: Row[] = [
   route(`POST ${campaigns}`, creator, shape.newCampaign, core.createCampaign, {
     status: 201,

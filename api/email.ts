@@ -31,7 +31,6 @@ const bounceExample = [
   "--b--",
 ].join("\r\n");
 
-/** Domains and their email identities, senders, templates, messages, events and suppressions. */
 export const emailRows: Row[] = [
   route(`POST ${domains}`, user, shape.newDomain, core.addDomain, {
     created: 201,

@@ -6,7 +6,6 @@ import { html, type Part, sentence } from "./html.ts";
 import type { Request } from "./request.ts";
 import type { View } from "./route.ts";
 
-/** Names of the failure texts: a title and a sentence in each language. */
 type FailureName = keyof Words["failures"];
 
 /** Failures with a text of their own; all others use the text of their status. */

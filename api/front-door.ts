@@ -21,7 +21,6 @@ export const frontDoorRows: Row[] = [
   page("GET /robots.txt", nothing, async () => ({}), robotsView, quiet),
 ];
 
-/** Requests of crawlers to a host with pages. */
 export const crawlerRows: Row[] = [
   page("GET /p/:handle/robots.txt", publishedPages, listPublished, pageRobotsView, crawler),
   page("GET /p/:handle/sitemap.xml", publishedPages, listPublished, sitemapView, crawler),

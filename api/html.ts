@@ -40,7 +40,6 @@ function emphasized(place: string, name: string | Html | undefined): Part {
   return typeof name === "string" ? html`<strong dir="auto">${name}</strong>` : name;
 }
 
-/** One HTML document of the service. */
 interface HtmlDocument {
   /** BCP 47. */
   language: string;
@@ -50,7 +49,6 @@ interface HtmlDocument {
   head?: readonly Part[];
   /** Style sheets in /assets. */
   styles?: readonly string[];
-  /** Class of the body. */
   look?: string | undefined;
 }
 

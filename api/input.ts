@@ -151,7 +151,6 @@ function isInstant(text: string): boolean {
   return timestamp.test(text) && !Number.isNaN(Date.parse(text)) && isDate(text.slice(0, 10));
 }
 
-/** One line without control characters. */
 function isLine(text: string): boolean {
   for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) < 32 || text.charCodeAt(at) === 127) return false;
   return true;

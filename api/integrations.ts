@@ -12,7 +12,6 @@ const integrations = "/v2/handles/:handle/scheduling/integrations";
 const provider = `${integrations}/:providerKey` as const;
 const consent = "/oauth/scheduling/:providerKey";
 
-/** Provider accounts, and the return of browsers from providers. */
 export const integrationRows: Row[] = [
   route(`GET ${integrations}`, creator, nothing, core.listIntegrations, {
     returns: shape.integrationList,
@@ -114,7 +113,6 @@ ${decisionButtons(["connect", words.connect], ["cancel", words.cancel])}
   return cardView({ language, title: words.title, body, script: "once.js" });
 }
 
-/** The page after the decision. */
 function decidedView(
   { isConnected, account, name }: { isConnected: boolean; account: string; name: string },
   request: Request,

@@ -40,7 +40,6 @@ function escapeFormulas(cell: string): string {
   return number.test(cell) ? cell : cell.replace(formula, "'");
 }
 
-/** Quotes every cell that contains any kind of line break. */
 function csvLines(rows: string[][]): string {
   return stringify(rows, { quoted_match: lineBreak, record_delimiter: "\r\n" });
 }

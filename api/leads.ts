@@ -7,7 +7,6 @@ import { anyone, creator, operator, type Row, route } from "./route.ts";
 
 const leads = "/v2/handles/:handle/leads";
 
-/** Leads, as visitors submit them and owners read them. */
 export const leadRows: Row[] = [
   route("POST /v2/public/handles/:handle/leads", anyone, shape.newLead, core.captureLead, {
     status: 202,

@@ -55,7 +55,6 @@ function foldedText(schema: Schema<unknown>, value: string): string {
   return known.find((word) => sameWord(word, value)) ?? lower;
 }
 
-/** True if the schema accepts the value's type. */
 function takes(schema: Schema<unknown>, value: unknown): boolean {
   return isOf(schema, Array.isArray(value) ? "array" : value === null ? "null" : typeof value);
 }

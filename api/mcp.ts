@@ -26,7 +26,6 @@ interface Message {
 
 const message = object({ host: string(), body: anything, headers: anything }) as Schema<Omit<Message, "handle">>;
 
-/** A JSON-RPC 2.0 message of the protocol. */
 const rpcMessage = object({
   jsonrpc: string({ const: "2.0" }),
   id: optional({ type: ["string", "integer"] }),
@@ -89,7 +88,6 @@ async function openExchange(tools: ToolRow[]): Promise<Exchange> {
   };
 }
 
-/** A stateless server for one request. */
 function serverOf(
   { Server, ProtocolError, ProtocolErrorCode }: typeof import("@modelcontextprotocol/server"),
   tools: ToolRow[],
@@ -143,7 +141,6 @@ function forwardedHeaders(headers: IncomingHttpHeaders): Headers {
   return new Headers(known.map(([name, value]): [string, string] => [name, String(value)]));
 }
 
-/** The library's response, unchanged. */
 async function view(response: Response): Promise<View> {
   const headers = Object.fromEntries(
     [...response.headers].filter(([name]) => !/^(content-(type|length)|connection|keep-alive)$/.test(name)),

@@ -48,14 +48,12 @@ export class Metrics {
     addProcessMetrics(this.#registry, runtime);
   }
 
-  /** Counts one finished request. */
   request(row: Row | undefined, method: string, status: number, ms: number): void {
     const route = row?.path ?? "none";
     this.#seconds.observe({ method, route }, ms / 1000);
     this.#requests.inc({ method, route, status });
   }
 
-  /** The metrics in Prometheus text format. */
   async text(): Promise<string> {
     this.#show(await stats(this.#runtime));
     this.#showIndex(await this.#runtime.index.status());

@@ -75,7 +75,6 @@ function preview(visit: PageVisit): Html {
   return html`<main class="svc-preview">${notice(visit)}<h1>${title}</h1>${summary}${new Html(teaser)}\n${sale(visit)}${linkForm(visit)}</main>`;
 }
 
-/** The price and the checkout button. */
 function sale(visit: PageVisit): Part {
   const { page, language, isForSale } = visit;
   if (!isForSale || !page.price) return undefined;

@@ -8,7 +8,6 @@ import { anyone, creator, page, type Row, route } from "./route.ts";
 const pages = "/v2/handles/:handle/pages";
 const visitor = { headerInputs: ["cookie", "method"] } as const;
 
-/** Pages: owners' routes and the public page. */
 export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, shape.newPage, core.createPage, {
     status: 201,

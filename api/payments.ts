@@ -14,7 +14,6 @@ const headerInputs = ["host"] as const;
 const visitor = { headerInputs, errorView: failureView };
 const payer = { guard: core.admitPayer, headerInputs, said: { service_unavailable: "paymentAway" } } as const;
 
-/** Payments: checkouts of paid pages, returns and events from the provider, and purchases. */
 export const paymentRows: Row[] = [
   route(`POST ${checkout}`, anyone, shape.pageCheckout, core.startPageCheckout, {
     ...payer,

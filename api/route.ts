@@ -22,7 +22,6 @@ export type Access =
 
 /** No token is read, unknown input is dropped, and any origin may call. */
 export const anyone: Access = { kind: "open" };
-/** Any signed-in user. */
 export const user: Access = { kind: "user" };
 /** A session whose user has at least this role on the path's handle. */
 export const creator: Access = { kind: "handle", role: "CREATOR" };
@@ -47,7 +46,6 @@ interface Produced {
   example: unknown;
 }
 
-/** A row as agents see it. */
 export interface ToolColumn {
   name: string;
   /** The scope that a personal access token needs. */
@@ -122,7 +120,6 @@ export interface Columns<R> {
   tool: ToolColumn;
 }
 
-/** One route of the service. */
 export interface Row extends Partial<Columns<never>> {
   method: Method;
   path: string;
@@ -160,7 +157,6 @@ export function route<L extends Line, I, R>(
   return { ...row, ...(more as Partial<Columns<never>>) };
 }
 
-/** Names of the parameters in a path. */
 export function pathNames(path: string): string[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
 }

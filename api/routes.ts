@@ -2,7 +2,6 @@ import Router from "@koa/router";
 import { handle as handleForm } from "../schemas/schema.ts";
 import type { Row } from "./route.ts";
 
-/** The row of a request and its path parameters. */
 export interface RouteMatch {
   row: Row;
   parameters: Record<string, string>;
@@ -28,7 +27,6 @@ export class Routes {
     }
   }
 
-  /** The row that serves this path and method, if there is one. */
   find(path: string, method: string): RouteMatch | undefined {
     const layer = this.#routers.get(kindOf(path, method === "HEAD" ? "GET" : method))?.match(path, method)
       .pathAndMethod[0];

@@ -86,7 +86,6 @@ function bookedTitle({ status, payment, cancelledBy }: Booking, words: Words["bo
   }[status];
 }
 
-/** Whether the visitor who cancels a paid booking is refunded. */
 function refundTerms({ payment, attendee }: Booking, language: string): Part {
   if (payment?.status !== "PAID") return undefined;
   const { cancelRefund, cancelKept } = wordsOf(language).bookingPage;
@@ -163,7 +162,6 @@ function eventItem(event: PublicEvent, request: Request, language: string): Part
   return html`<li><a href="${addressOf(request, handle, slug)}"><strong dir="auto">${title}</strong><span class="terms">${terms}</span>${text}</a></li>`;
 }
 
-/** Length, price, and whether the host confirms bookings. */
 function termsOf({ duration, price, confirmationRequired }: PublicEvent, language: string): string[] {
   return [
     formatMinutes(duration, language),

@@ -17,7 +17,6 @@ const role = s.oneOf("CREATOR", "OPERATOR", "OWNER");
 /** `GET /v2/account/assistant/me`: query parameters, such as cache busters, are ignored. */
 export const meQuery = s.object({}, { additionalProperties: true });
 
-/** The signed-in user, their handles, and their accounts' entitlements. */
 export const me = s.component("Account", {
   user: s.object({ userId: s.string(), email: s.nullable(s.string()) }),
   handles: s.array(s.object({ handle: s.string(), role })),
@@ -48,7 +47,6 @@ export const shownToken = s.component("NewToken", {
 });
 export type NewToken = s.Infer<typeof shownToken>;
 
-/** A token as its owner sees it later. */
 export const token = s.component("Token", { ...tokenFields, createdAt: s.instant, lastUsedAt: s.nullable(s.instant) });
 export type Token = s.Infer<typeof token>;
 
@@ -67,7 +65,6 @@ export type Settings = s.Infer<typeof settings>;
 /** `PUT /v2/handles/{handle}/settings`: absent keys keep their value, null resets one. */
 export const settingsChange = s.object(s.partial(settingsFields));
 
-/** A session of the signed-in user: the device, and since when. */
 export const session = s.component("Session", {
   sessionId: s.string(),
   kind: s.oneOf("browser", "desktop", "command-line", "mcp"),
@@ -121,7 +118,6 @@ export const pairingRedeemed = s.component("Pairing", {
 });
 export type PairingRedeemed = s.Infer<typeof pairingRedeemed>;
 
-/** The page where a person decides about an attempt: its address and its form. */
 export const pairingPage = s.object({ attemptId: s.optional(s.string({ maxLength: 128 })), cookie });
 export const pairingForm = s.object({ attemptId, ...decided });
 

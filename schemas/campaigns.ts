@@ -8,7 +8,6 @@ export const newCampaign = s.object({
   ...s.ignored("version", "createdAt", "updatedAt"),
 });
 
-/** A campaign as its owner reads it. */
 export const campaign = s.component("Campaign", {
   handle: s.handle,
   campaignId: s.id,
@@ -87,7 +86,6 @@ export const newConversion = s.object({
   ...s.ignored("conversionId", "createdAt"),
 });
 
-/** A conversion of a lead in a campaign. */
 export const conversion = s.component("Conversion", {
   conversionId: s.string(),
   leadId: s.string(),

@@ -27,7 +27,6 @@ export type MessageStatus = (typeof statuses)[number];
 export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
 export type MailEventType = (typeof eventTypes)[number];
 
-/** Most recipients of one message. */
 export const MAX_RECIPIENTS = 50;
 /** Most addresses in a request, including duplicates. */
 const MAX_ADDRESSES = 1000;
@@ -111,7 +110,6 @@ const senderDerived = s.ignored("fromEmail", "status", "identityKey", "version",
 /** `PUT …/senders/{senderId}`: the first one needs domain, localPart and purposes. */
 export const senderChange = s.object({ senderId, ...senderDerived, ...s.partial(senderBody) });
 
-/** A sender as its owner reads it. */
 export const sender = s.component("Sender", {
   senderId: s.string(),
   handle: s.handle,
@@ -166,7 +164,6 @@ const variables = s.map(s.text(20_000), { maxProperties: 200 });
 
 export const templatePreview = s.object({ variables: s.withDefault(variables, {}) });
 
-/** A template as its owner reads it. */
 export const template = s.component("Template", {
   templateId: s.string(),
   handle: s.handle,
@@ -202,10 +199,8 @@ export const newMessage = s.object({
   ...s.ignored("messageId", "status", "recipientCount", "fromEmail", "templateVersion", "deliveries", "createdAt"),
 });
 
-/** One recipient of a message. */
 const mailDelivery = s.component("MessageDelivery", { recipient: s.string(), status });
 
-/** A message as its owner reads it. */
 export const message = s.component("Message", {
   messageId: s.string(),
   handle: s.handle,

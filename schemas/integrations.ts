@@ -15,7 +15,6 @@ export const oauthReturn = s.object({
   error: s.optional(s.string({ maxLength: 256 })),
   cookie: s.optional(s.string()),
 });
-/** The consent page for connecting an account, and its form. */
 const consentId = s.string({ minLength: 1, maxLength: 128 });
 export const consentPage = s.object({ consentId, cookie: s.optional(s.string()) });
 export const consentForm = s.object({
@@ -25,7 +24,6 @@ export const consentForm = s.object({
   cookie: s.optional(s.string()),
 });
 
-/** A connected account as its owner reads it. */
 export const credential = s.component("ConnectedAccount", {
   credentialId: s.string(),
   providerKey: s.oneOf(...providerKeys),

@@ -47,7 +47,6 @@ export const documentWithContent = s.component("DocumentWithContent", {
 });
 export type Document = s.Infer<typeof document>;
 
-/** A passage of a document that a query found. */
 const queryResult = s.component("KnowledgeResult", {
   documentId: s.id,
   title: s.string(),

@@ -48,7 +48,6 @@ export const newLead = s.object(
   { additionalProperties: true },
 );
 
-/** A lead as its owner reads it. */
 export const lead = s.component("Lead", {
   leadId: s.id,
   status: s.oneOf("ACCEPTED", "UNVERIFIED", "VERIFIED"),

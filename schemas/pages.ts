@@ -38,7 +38,6 @@ export const newPage = s.object({ pageSlug: s.slug, ...body, ...derived });
 /** `PUT …/pages/{pageSlug}`: absent fields keep their value. */
 export const pageChange = s.object({ ...derived, ...s.expected, ...s.partial(body) });
 
-/** A crawler's request for the pages of a host. */
 export const publishedPages = s.object({ host: s.optional(s.string()) });
 
 export const pageVisit = s.object({
@@ -47,7 +46,6 @@ export const pageVisit = s.object({
   access: s.optional(s.string({ maxLength: 200 })),
 });
 
-/** A page as its owner reads it. */
 export const page = s.component("Page", {
   handle: s.handle,
   pageSlug: s.slug,

@@ -31,10 +31,9 @@ const bought = {
   purchasedAt: s.instant,
 };
 
-/** A paid page that was bought. */
 export const purchase = s.component("Purchase", bought);
 
-/** The same as its owner reads it later. */
+/** A purchase as its owner reads it later. */
 export const listedPurchase = s.component("ListedPurchase", { ...bought, refundedAt: s.nullable(s.instant) });
 export type ListedPurchase = s.Infer<typeof listedPurchase>;
 

@@ -26,13 +26,11 @@ export const newSchedule = s.object({
   ...s.ignored("version", "createdAt", "updatedAt"),
 });
 
-/** An override of the weekly hours for one date or a range of dates. */
 export type Override =
   | { date: string; startTime: string; endTime: string }
   | { date: string; unavailable: true }
   | { from: string; to: string; unavailable: true };
 
-/** A schedule as its owner reads it. */
 export const schedule = s.component("Schedule", {
   handle: s.handle,
   scheduleId: s.id,
@@ -45,7 +43,6 @@ export type StoredSchedule = Omit<s.Infer<typeof schedule>, "handle" | "version"
   overrides: Override[];
 };
 
-/** Types of question of an event type. */
 const fieldTypes = [
   "text",
   "textarea",
@@ -135,7 +132,6 @@ export const eventTypeChange = s.object({
   ...s.partial(eventTypeBody),
 });
 
-/** An event type as its owner reads it. */
 export const eventType = s.component("EventType", {
   handle: s.handle,
   eventTypeId: s.id,
@@ -170,7 +166,6 @@ export const publicEvent = s.component("PublicEventType", {
   confirmationRequired: s.boolean,
   availableActions: s.array(s.oneOf("book", "cancel", "reschedule")),
 });
-/** An event type as visitors see it. */
 export type PublicEvent = s.Infer<typeof publicEvent>;
 export const publicEventList = s.object({ events: s.array(publicEvent) });
 
@@ -193,7 +188,6 @@ export const slotQuery = s.object({
   timeZone: s.optional(s.timeZone),
   bookingUid: s.optional(s.string({ maxLength: 128 })),
 });
-/** A start and end that can be booked. */
 const availableSlot = s.component("Slot", {
   start: s.instant,
   end: s.instant,
@@ -284,7 +278,6 @@ type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refun
   refundReportedAt?: number;
 };
 
-/** A booking as owner and visitor read it. */
 export const booking = s.component("Booking", {
   bookingUid: s.id,
   handle: s.handle,

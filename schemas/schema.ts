@@ -9,7 +9,6 @@ export interface Schema<T> {
   readonly [shape]?: T;
 }
 
-/** A property that may be left out. */
 export interface Optional<T> extends Schema<T> {
   readonly [absent]: true;
 }
@@ -114,7 +113,6 @@ function annotation<V>(keyword: string) {
   return <S extends Schema<unknown>>(schema: S, value: V): S => ({ ...schema, [keyword]: value });
 }
 
-/** A keyword of our own that is set or absent. */
 function mark(keyword: string) {
   return <S extends Schema<unknown>>(schema: S): S => ({ ...schema, [keyword]: true });
 }
@@ -125,7 +123,6 @@ export function ignored<const N extends string>(...names: N[]): Record<N, Option
   return Object.fromEntries(names.map((name) => [name, readOnly])) as Record<N, Optional<unknown>>;
 }
 
-/** The same value, or null. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   const { type, anyOf, enum: values } = schema;
   if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };

@@ -83,7 +83,6 @@ const webhookFields = {
   createdAt: s.instant,
 };
 
-/** An endpoint without its secret. */
 export const webhook = s.component("Webhook", webhookFields);
 export type Webhook = s.Infer<typeof webhook>;
 /** An endpoint with its secret, which is shown only once. */
@@ -113,7 +112,6 @@ export const attempt = s.component("WebhookAttempt", {
 });
 export type DeliveryAttempt = s.Infer<typeof attempt>;
 
-/** One event on its way to one endpoint. */
 export const webhookDelivery = s.component("WebhookDelivery", {
   deliveryId: s.string(),
   webhookId: s.string(),

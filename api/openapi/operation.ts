@@ -72,7 +72,6 @@ export function summaryOf(row: Pick<Row, "run" | "summary">): string {
   return row.summary ?? derived.charAt(0).toUpperCase() + derived.slice(1);
 }
 
-/** The operation of a row: summary, parameters, body, responses and failures. */
 export function operation(row: Row, around: Surroundings): Record<string, unknown> {
   const parameters = [...pathAndQuery(row, around), ...headerParameters(row)];
   const body = bodyOf(row, around);
@@ -135,7 +134,6 @@ const lastEventId: Parameter = {
   schema: { type: "string", pattern: "^\\d{1,15}$", examples: ["12"] },
 };
 
-/** The other headers of Standard Webhooks. */
 export const webhookHeaders: Parameter[] = [
   {
     name: "webhook-id",
@@ -177,7 +175,6 @@ function bodyOf(row: Row, around: Surroundings): { required: boolean; content: C
 
 const formTypes = ["application/x-www-form-urlencoded", "multipart/form-data"];
 
-/** The schema of the body. */
 function objectOf(row: Row, fields: [string, Published][]): Published {
   const required = requiredNames(row.input).filter((name) => fields.some(([field]) => field === name));
   return {
@@ -239,7 +236,6 @@ function answerOf(row: Row, around: Surroundings): object | undefined {
 const problem = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
 const retryAfter = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
 
-/** The failures of a row, by status, each code with its sentence. */
 function failures(row: Row): Record<string, object> {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of failureCodes(row)) byStatus.set(errors[code][0], [...(byStatus.get(errors[code][0]) ?? []), code]);
@@ -297,7 +293,6 @@ function isChecked(schema: Schema<unknown>): boolean {
   return writable(schema).some(([name, { type: _type, ...rest }]) => name !== "handle" && Object.keys(rest).length > 0);
 }
 
-/** The error codes that the schemas of an input name. */
 function inputCodes(schema: Schema<unknown>): ErrorCode[] {
   const below = [...Object.values(propertiesOf(schema)), ...([schema.items ?? []].flat() as Schema<unknown>[])];
   const here = [schema["x-code"], schema["x-absent-code"]].filter((code) => code !== undefined) as ErrorCode[];

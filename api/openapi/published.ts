@@ -13,7 +13,6 @@ export interface Surroundings {
   baseUrl: string;
 }
 
-/** One parameter of an operation. */
 export interface Parameter {
   name: string;
   in: "path" | "query" | "header";
@@ -25,7 +24,6 @@ export interface Parameter {
 /** A content type with its schema and an example. */
 export type Content = Record<string, { schema: Published; example: unknown }>;
 
-/** How to publish a schema. */
 export interface Writing {
   /** The component or operation that owns the fields; some notes apply to one owner only. */
   owner: string;
@@ -56,12 +54,10 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
   return isNullable(schema) && !isNullable(source) ? { anyOf: [reference, { type: "null" }] } : reference;
 }
 
-/** The properties of an object with their notes. */
 export function publishedProperties(schema: Schema<unknown>, how: Writing): [string, Published][] {
   return writable(schema).map(([name, property]) => [name, withNote(published(property, how), noteOf(name, how))]);
 }
 
-/** Names of the required properties. */
 export function requiredNames(schema: Schema<unknown>): string[] {
   const required = (schema.required ?? []) as string[];
   return writable(schema)
@@ -117,7 +113,6 @@ function withNote(schema: Published, note: FieldNote | undefined): Published {
   return { ...schema, description: schema.description ?? description, ...(examples === undefined ? {} : { examples }) };
 }
 
-/** The example of a text without a documented one. */
 const PLACEHOLDER = "example";
 
 /** A value that a published schema accepts: its own example, else the simplest value of its type. */

@@ -23,7 +23,6 @@ export async function sessionOfCookie(
   }
 }
 
-/** A browser's session, with its token. */
 export type BrowserSession = TokenSession & { token: string };
 
 /** A form of one of our pages: its kind, and what it decides about. */

@@ -20,14 +20,12 @@ const SESSION_SECONDS = 30 * 86_400;
 const GRACE_MS = 10_000;
 const PURPOSE = "refresh token";
 
-/** The rights of a client's session, as granted. */
 interface ClientGrant extends Pick<TokenClaims, "userId" | "email"> {
   clientId: string;
   resource: string;
   scopes: string[];
 }
 
-/** The grant behind a code. */
 export interface CodeGrant extends ClientGrant {
   client: string;
   redirectUri: string;

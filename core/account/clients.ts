@@ -163,7 +163,6 @@ function isRegistered(registered: readonly string[], uri: string): boolean {
   return URL.canParse(uri) && registered.map(withoutPort).includes(withoutPort(uri));
 }
 
-/** The address without its port if it is on loopback. */
 function withoutPort(uri: string): string {
   return uri.replace(LOOPBACK_PORT, "$1");
 }

@@ -6,7 +6,6 @@ import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { findHandle, mustBeAccount } from "./handles.ts";
 
-/** An account's claim on a domain. */
 export interface DomainClaim {
   /** Lower case, ASCII. */
   domain: string;

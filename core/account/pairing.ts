@@ -45,7 +45,6 @@ export interface PairingVisit {
   days: number;
   /** Address of the sign-in, which returns here. */
   loginUrl: string;
-  /** The name of the signed-in user. */
   user?: string;
   /** Ties the form to this attempt and session. */
   proof?: string;

@@ -21,7 +21,6 @@ type StoredSession = Pick<SessionView, "kind" | "device"> & Record<"createdAt" |
 interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant">, Pick<SessionView, "kind" | "device"> {
   /** By default a random id. */
   sessionId?: string;
-  /** Its lifetime. */
   seconds: number;
   /** Lifetime of its token, if it is shorter. */
   tokenSeconds?: number;

@@ -69,7 +69,6 @@ export class Sessions implements TokenVerifier {
     this.#outside = place === undefined ? undefined : refreshedKeys(() => readKeySet(outbound, place));
   }
 
-  /** The published key set of this service. */
   get jwks(): JSONWebKeySet {
     return { keys: [this.#own.publicJwk] };
   }

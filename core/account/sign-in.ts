@@ -35,7 +35,6 @@ const consentPath = "/oauth";
 const pendingCookie = "pending-sign-in";
 const address = /^[^\s@]{1,64}@[^\s@.]+(?:\.[^\s@.]+)*$/;
 
-/** The current step of a sign-in, for its page. */
 export type SignInStep =
   | {
       step: "email";

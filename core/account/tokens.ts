@@ -16,7 +16,6 @@ export const tokenPrefix = "pat_";
 /** Random base-62 characters of a token: 214 bits. */
 const SECRET_LENGTH = 36;
 const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH}}$`);
-/** Most tokens of a user. */
 const MAX_TOKENS = 200;
 /** Ms between two updates of the last use. */
 const TOUCH_INTERVAL_MS = 60_000;

@@ -13,9 +13,7 @@ const shell = new Set(["html", "head", "body"]);
 const animated = new Set(["to", "from", "by", "values"]);
 /** Elements whose content isn't parsed as HTML. Old browsers ignore them inside a select, new ones don't. */
 const otherwiseRead = new Set("style title textarea xmp noembed noframes plaintext noscript svg math".split(" "));
-/** Most elements of a fragment. */
 const MAX_ELEMENTS = 200_000;
-/** Most faults in one response. */
 const MAX_FAULTS = 10;
 
 type Fragment = "content" | "teaser";

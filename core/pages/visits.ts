@@ -15,7 +15,6 @@ import { cachedPage, type PagePath, pageUrl } from "./pages.ts";
 
 type VisitInput = Input<"handle" | "pageSlug", typeof pageVisit>;
 
-/** A published page as one visitor may see it. */
 export interface PageVisit {
   handle: string;
   page: StoredPage & { version: number };
@@ -25,7 +24,6 @@ export interface PageVisit {
   language: string;
   /** False if only title, description and teaser may be shown. */
   hasAccess: boolean;
-  /** True if the page has the assistant. */
   assistant: boolean;
   /** True if the visitor has no access and can buy it. */
   isForSale: boolean;
@@ -39,7 +37,6 @@ export interface PageVisit {
   isClosed: boolean;
 }
 
-/** The basis of an access code. */
 interface AccessGrant {
   /** The payment at the provider; a refund of it ends the access. */
   payment: string | null;

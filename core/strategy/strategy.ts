@@ -12,7 +12,6 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
-/** Most items of a group in one response. */
 const MAX_ITEMS = 20;
 /** Most passages searched per group, and so the maximum of `matchCount`. */
 const MAX_PASSAGES = 200;
