@@ -74,7 +74,7 @@ async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<v
   if (!ctx.path) throw new Fail("not_found");
   if (ctx.req.headers.origin && allowOrigin(runtime, routes, ctx)) return;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
-  if (isDashboard(ctx.path)) return sendView(ctx, await dashboard(runtime, ctx));
+  if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
   const found = routes.find(ctx.path, ctx.method) ?? throwUnmatched(routes, ctx);
   const moved = movedPage(runtime, found, ctx);
   if (moved) sendView(ctx, moved);

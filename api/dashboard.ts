@@ -12,6 +12,7 @@ import { queueNames } from "../schemas/jobs.ts";
 import { nothing } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import { contentTypes } from "./assets.ts";
+import { sendView } from "./reply.ts";
 import { metrics, type Row, route, type View } from "./route.ts";
 
 const boardPath = "/queues";
@@ -36,20 +37,18 @@ export function isDashboard(address: string): boolean {
  * exist, so no other site can make a browser change a queue. `@bull-board/koa` would add a body parser and a template engine with over
  * seventy packages, and its page loads fonts from another host.
  */
-export async function dashboard(runtime: Runtime, ctx: Context): Promise<View> {
+export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
   ctx.state.row = row;
   if (ctx.method !== "GET" && ctx.method !== "HEAD") {
     ctx.set("Allow", "GET");
     throw new Fail("method_not_allowed");
   }
-  if (!(await isAdmitted(runtime, ctx))) return asksForPassword;
+  if (!(await isAdmitted(runtime, ctx))) return sendView(ctx, asksForPassword);
   const board = boards.get(runtime) ?? openBoard(runtime);
   boards.set(runtime, board);
   await (await board).routes()(ctx as never, async () => {
     throw new Fail("not_found");
   });
-  const view = ctx.state.view as View;
-  return { ...view, headers: { ...headers, ...view.headers } };
 }
 
 const asksForPassword: View = {
@@ -90,12 +89,13 @@ async function openBoard({ queues }: Runtime): Promise<Router> {
   return router;
 }
 
-/** Registers the board's page, its files and its reading routes; each leaves a view in `ctx.state`. */
+/** Registers the board's page, its files and its reading routes. */
 function boardRoutes(router: Router): IServerAdapter {
   const board = {} as { queues: BullBoardQueues; views: string; uiConfig: UIConfig };
   const show = (path: string, view: (ctx: Context & { params: Record<string, string> }) => View | Promise<View>) =>
     router.get(path, async (ctx) => {
-      ctx.state.view = await view(ctx as never);
+      const { headers: own, ...answer } = await view(ctx as never);
+      sendView(ctx as never, { ...answer, headers: { ...headers, ...own } });
     });
   const set = (part: Partial<typeof board>): IServerAdapter => {
     Object.assign(board, part);

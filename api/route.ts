@@ -39,13 +39,6 @@ export interface View {
   headers?: Record<string, string | string[]>;
 }
 
-/** A success that is not JSON, for the OpenAPI document. */
-interface Produced {
-  types: readonly string[];
-  schema?: Record<string, unknown>;
-  example: unknown;
-}
-
 export interface ToolColumn {
   name: string;
   /** The scope that a personal access token needs. */
@@ -103,7 +96,7 @@ export interface Columns<R> {
   /** Schema of the success body, for the OpenAPI document. */
   returns: Schema<unknown>;
   /** A success that is not JSON. */
-  produces: Produced;
+  produces: { types: readonly string[]; schema?: Record<string, unknown>; example: unknown };
   /** When it answers without content, by status. */
   empty: Record<number, string>;
   /** Schemas of a `raw` row's bodies, by content type. */

@@ -95,8 +95,8 @@ export class Sessions implements TokenVerifier {
   }
 
   async #verify(token: string): Promise<{ payload: JWTPayload; isOwn: boolean }> {
-    const { keys, issuer } = this.#signerOf(token);
     try {
+      const { keys, issuer } = this.#signerOf(token);
       const { payload } = await jwtVerify(token, keys, {
         algorithms,
         clockTolerance: LEEWAY_SECONDS,
@@ -107,7 +107,7 @@ export class Sessions implements TokenVerifier {
       return { payload, isOwn: keys === this.#ownKeys };
     } catch (error) {
       if (error instanceof Fail) throw error;
-      // A key that can't be used counts as none (RFC 7517, section 5).
+      // Malformed in any way, or signed with a key that can't be used, which counts as none (RFC 7517, section 5).
       throw new Fail("invalid_token", {}, error);
     }
   }
@@ -115,7 +115,7 @@ export class Sessions implements TokenVerifier {
   /** The keys of the token's signer, and the issuer that its tokens must have. `sessionOf` reads their audience. */
   #signerOf(token: string): { keys: JWTVerifyGetKey; issuer: string } {
     const { BASE_URL, AUTH_ISSUER } = this.#env;
-    const { issuer, kid } = unverifiedHeader(token);
+    const [{ iss: issuer = "" }, { kid }] = [decodeJwt(token), decodeProtectedHeader(token)];
     if (this.#outside !== undefined && issuer === AUTH_ISSUER && kid !== this.#own.kid)
       return { keys: this.#outside, issuer };
     if (issuer !== BASE_URL) throw new Fail("invalid_token");
@@ -135,15 +135,6 @@ function sessionOf(env: Env, { sub = "", email, sid, aud = [], scope }: JWTPaylo
   const isForService = resources.includes(isOwn ? BASE_URL : AUTH_AUDIENCE);
   const bound = isForService ? {} : { resources, scopes: String(scope ?? "").split(" ") };
   return { userId: sub, ...mail, ...(isOwn ? { sessionId: sid as string } : {}), ...bound };
-}
-
-function unverifiedHeader(token: string): { issuer: string; kid: string | undefined } {
-  try {
-    return { issuer: decodeJwt(token).iss ?? "", kid: decodeProtectedHeader(token).kid };
-  } catch (error) {
-    // Malformed in any way: not a token.
-    throw new Fail("invalid_token", {}, error);
-  }
 }
 
 /**
