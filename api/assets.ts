@@ -24,13 +24,10 @@ const fileName = /^[a-z0-9-]+\.(js|css|svg|ico)$/;
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
   page("GET /assets/:file", nothing, async (_runtime, { file }) => asset(file), assetView, { logged: false }),
+  page("GET /favicon.ico", nothing, async () => asset("favicon.ico"), assetView, { logged: false }),
 ];
 
-export async function favicon(): Promise<SharedBody> {
-  return asset("favicon.ico");
-}
-
-export function assetView(asset: SharedBody, request: Request): Promise<View> {
+function assetView(asset: SharedBody, request: Request): Promise<View> {
   return asset(request, headers);
 }
 

@@ -31,7 +31,7 @@ const bounceExample = [
   "--b--",
 ].join("\r\n");
 
-export const emailRows: Row[] = [
+export const domainRows: Row[] = [
   route(`POST ${domains}`, user, shape.newDomain, core.addDomain, {
     created: 201,
     returns: object({ domain: shape.accountDomain }),
@@ -57,6 +57,9 @@ export const emailRows: Row[] = [
     description: "Starts another check in the background; poll the email identity for its result.",
     failures: ["account_domain_not_found", "insufficient_role"],
   }),
+];
+
+export const emailRows: Row[] = [
   route(`GET ${email}/senders`, operator, listQuery, core.listSenders, { returns: listOf("senders", shape.sender) }),
   route(`PUT ${email}/senders/:senderId`, operator, shape.senderChange, core.putSender, {
     returns: object({ sender: shape.sender }),

@@ -2,7 +2,6 @@ import { listPublished } from "../core/pages/face.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { publishedPages } from "../schemas/pages.ts";
 import { nothing } from "../schemas/schema.ts";
-import { assetView, favicon } from "./assets.ts";
 import { cardLink, cardView, otherLink } from "./card.ts";
 import { html } from "./html.ts";
 import type { Request } from "./request.ts";
@@ -17,7 +16,6 @@ const crawler = { ...quiet, headerInputs: ["host"] } as const;
  */
 export const frontDoorRows: Row[] = [
   page("GET /", nothing, async () => ({}), frontDoorView),
-  page("GET /favicon.ico", nothing, favicon, assetView, quiet),
   page("GET /robots.txt", nothing, async () => ({}), robotsView, quiet),
 ];
 

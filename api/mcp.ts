@@ -5,6 +5,7 @@ import type { McpRequestContext, Server } from "@modelcontextprotocol/server";
 import { toolsResource } from "../core/account/face.ts";
 import type { Env } from "../core/platform/env.ts";
 import { Fail } from "../core/platform/errors.ts";
+import { lazy } from "../core/platform/lazy.ts";
 import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import { scopes } from "../schemas/account.ts";
 import { anything, handle, map, object, optional, type Schema, string } from "../schemas/schema.ts";
@@ -39,11 +40,8 @@ const rpcExample = { jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", 
  * without sessions, so that any web process can answer any message.
  */
 export function mcpRows(all: () => Row[]): Row[] {
-  let exchange: Promise<Exchange> | undefined;
-  const callTools: Exchange = async (runtime, input, caller) => {
-    exchange ??= openExchange(toolRows(all()));
-    return (await exchange)(runtime, input, caller);
-  };
+  const exchange = lazy(() => openExchange(toolRows(all())));
+  const callTools: Exchange = async (runtime, input, caller) => (await exchange())(runtime, input, caller);
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",

@@ -107,6 +107,8 @@ export interface Columns<R> {
   description: string;
   /** Its own failure codes; those of access, path, input, idempotency and versions follow from the other columns. */
   failures: readonly ErrorCode[];
+  /** Its tag in the OpenAPI document, if it is not that of its table. */
+  tag: string;
   /** Omitted from the OpenAPI document. */
   hidden: boolean;
   /** The row is also a tool for agents (docs/reference.md, "MCP"). */

@@ -2,7 +2,7 @@ import { accountRows, authorizationRows, signInRows } from "./account.ts";
 import { assetRows } from "./assets.ts";
 import { assistantRows } from "./assistant.ts";
 import { campaignRows } from "./campaigns.ts";
-import { emailRows } from "./email.ts";
+import { domainRows, emailRows } from "./email.ts";
 import { crawlerRows, frontDoorRows } from "./front-door.ts";
 import { integrationRows } from "./integrations.ts";
 import { knowledgeRows } from "./knowledge.ts";
@@ -21,24 +21,33 @@ import { webhookRows } from "./webhooks.ts";
 export function rows(metrics: Metrics, loginPath = "/login"): Row[] {
   const all: Row[] = [
     ...crawlerRows,
-    ...pageRows,
-    ...knowledgeRows,
-    ...assistantRows,
-    ...leadRows,
-    ...campaignRows,
-    ...accountRows,
+    ...tagged("Pages", pageRows),
+    ...tagged("Knowledge", knowledgeRows),
+    ...tagged("Assistant", assistantRows),
+    ...tagged("Leads", leadRows),
+    ...tagged("Campaigns", campaignRows),
+    ...tagged("Account", accountRows),
     ...signInRows(loginPath),
     ...authorizationRows,
-    ...emailRows,
-    ...schedulingRows,
-    ...integrationRows,
-    ...paymentRows,
-    ...webhookRows,
-    ...strategyRows,
-    ...mcpRows(() => all),
+    ...tagged("Domains", domainRows),
+    ...tagged("Email", emailRows),
+    ...tagged("Scheduling", schedulingRows),
+    ...tagged("Connected accounts", integrationRows),
+    ...tagged("Payments", paymentRows),
+    ...tagged("Webhooks", webhookRows),
+    ...tagged("Strategy", strategyRows),
+    ...tagged(
+      "MCP",
+      mcpRows(() => all),
+    ),
     ...assetRows,
     ...systemRows(metrics, () => all),
     ...frontDoorRows,
   ];
   return all;
+}
+
+/** The rows of a noun, with its tag in the OpenAPI document. */
+function tagged(tag: string, rows: Row[]): Row[] {
+  return rows.map((row) => ({ tag, ...row }));
 }

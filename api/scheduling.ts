@@ -21,6 +21,7 @@ const feed = `${owned}/calendar-feed` as const;
 const pagePath = "/apps/public/scheduling/:handle";
 const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
 
+const visitor = { guard: core.admitVisitor, tag: "Booking" };
 const visitorPage = {
   errorView: schedulingFailure,
   said: { not_found: "eventMissing", service_unavailable: "calendarAway" },
@@ -104,19 +105,19 @@ export const schedulingRows: Row[] = [
   }),
 
   route(`GET ${publicPath}`, anyone, nothing, core.listPublicEventTypes, {
-    guard: core.admitVisitor,
+    ...visitor,
     returns: shape.publicEventList,
     summary: "List the public event types of a handle",
     description: "Event types that are ACTIVE and not hidden.",
     failures: ["not_found"],
   }),
   route(`GET ${event}`, anyone, nothing, core.readPublicEventType, {
-    guard: core.admitVisitor,
+    ...visitor,
     returns: object({ event: shape.publicEvent }),
     failures: ["event_type_not_found"],
   }),
   route(`GET ${event}/slots`, anyone, shape.slotQuery, core.listSlots, {
-    guard: core.admitVisitor,
+    ...visitor,
     subject: core.mustBePublic,
     view: slotsView,
     returns: shape.slotList,
@@ -127,7 +128,7 @@ export const schedulingRows: Row[] = [
     failures: ["event_type_not_found"],
   }),
   route(`POST ${event}/bookings`, anyone, shape.newBooking, core.createBooking, {
-    guard: core.admitVisitor,
+    ...visitor,
     subject: core.mustBePublic,
     status: 201,
     returns: shape.bookingAnswer,
@@ -145,18 +146,18 @@ export const schedulingRows: Row[] = [
     ],
   }),
   route(`GET ${booking}`, anyone, nothing, core.readPublicBooking, {
-    guard: core.admitVisitor,
+    ...visitor,
     returns: object({ booking: shape.booking }),
     summary: "Get a booking as a visitor",
   }),
   route(`GET ${booking}/calendar.ics`, anyone, nothing, core.readCalendarFile, {
-    guard: core.admitVisitor,
+    ...visitor,
     view: calendarView,
     summary: "Download a booking as a calendar file",
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
-    guard: core.admitVisitor,
+    ...visitor,
     subject: (runtime, path) => core.readPublicBooking(runtime, path as never),
     accepts: "form",
     page: cancelledView,
@@ -167,7 +168,7 @@ export const schedulingRows: Row[] = [
     failures: ["booking_not_cancellable"],
   }),
   route(`POST ${event}/reschedule`, anyone, shape.bookingMove, core.rescheduleBooking, {
-    guard: core.admitVisitor,
+    ...visitor,
     subject: core.mustBePublic,
     returns: shape.bookingAnswer,
     description:

@@ -64,11 +64,10 @@ export const calendarList = s.object({ calendars: s.array(calendar) });
 export const MAX_CALENDAR_ID_LENGTH = 2048;
 const calendarId = s.string({ minLength: 1, maxLength: MAX_CALENDAR_ID_LENGTH });
 const calendarIds = s.array(calendarId, { maxItems: 50, uniqueItems: true });
-const calendarSelection = {
+/** `POST …/selected-calendars` replaces the selection of this account. */
+export const selectedCalendars = s.component("SelectedCalendars", {
   credentialId: s.string({ maxLength: 128 }),
   busyCalendarIds: calendarIds,
   destinationCalendarId: s.optional(calendarId),
-};
-/** `POST …/selected-calendars` replaces the selection of this account. */
-export const selectedCalendars = s.component("SelectedCalendars", calendarSelection);
+});
 export type SelectedCalendars = s.Infer<typeof selectedCalendars>;

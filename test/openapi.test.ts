@@ -121,7 +121,7 @@ t.test("operations have unique names, a summary, a known tag and a say about sec
       operation.description === undefined || /^[A-Z`].*\.$/s.test(operation.description),
       `${name}: whole sentences`,
     );
-    t.ok(known.includes(operation.tags[0] as string), `${name}: add its path to the tags of api/openapi/operation.ts`);
+    t.ok(known.includes(operation.tags[0] as string), `${name}: give its table a tag in api/rows.ts`);
     t.ok(Array.isArray(operation.security), name);
   }
   t.same(

@@ -3,7 +3,7 @@ import { problem } from "../../schemas/errors.ts";
 import { instant, object, string } from "../../schemas/schema.ts";
 import { webhookData } from "../../schemas/webhooks.ts";
 import type { Row } from "../route.ts";
-import { mediaTypes, operation, tagOf, tags, webhookHeaders } from "./operation.ts";
+import { mediaTypes, operation, tags, webhookHeaders } from "./operation.ts";
 import { published, type Surroundings } from "./published.ts";
 
 /** The OpenAPI 3.1 document of the rows, for a service at `baseUrl`. */
@@ -21,7 +21,7 @@ export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
     openapi: "3.1.0",
     info,
     servers: [{ url: baseUrl, description: "This service" }],
-    tags: tags.filter(({ name }) => name === "Webhooks" || shown.some((row) => tagOf(row) === name)),
+    tags: tags.filter(({ name }) => name === "Webhooks" || shown.some(({ tag }) => tag === name)),
     paths,
     webhooks: webhooks(around),
     components: {

@@ -15,7 +15,7 @@ import {
   writable,
 } from "./published.ts";
 
-/** The nouns of the service, in reading order. */
+/** The nouns of the service, in reading order; `api/rows.ts` gives each row its own. */
 export const tags = [
   { name: "Account", description: "The signed-in user, sessions, tokens, desktop pairing and settings." },
   { name: "Pages", description: "HTML pages of a handle, served to visitors once they are published." },
@@ -32,31 +32,7 @@ export const tags = [
   { name: "Webhooks", description: "Endpoints that receive signed events, and their deliveries." },
   { name: "Strategy", description: "Retrieval of strategy examples, for agents." },
   { name: "MCP", description: "The tools of the Model Context Protocol." },
-] as const;
-
-/** Path patterns with their tag; the first match wins. */
-const tagPatterns: [RegExp, (typeof tags)[number]["name"]][] = [
-  [/^\/v2\/account\/domains/, "Domains"],
-  [/^\/(v2\/account|oauth\/assistant)\/|^\/v2\/handles\/:handle\/settings/, "Account"],
-  [/^\/mcp\//, "MCP"],
-  [/\/checkout|\/purchases\b|\/providers\/stripe/, "Payments"],
-  [/\/agentic-|\/lead-sections\//, "Assistant"],
-  [/\/pages\b/, "Pages"],
-  [/\/knowledge\b/, "Knowledge"],
-  [/\/leads\b/, "Leads"],
-  [/\/(campaigns|conversions)\b/, "Campaigns"],
-  [/\/email\b/, "Email"],
-  [/\/webhooks\b/, "Webhooks"],
-  [/\/scheduling\/(integrations|selected-calendars)\b/, "Connected accounts"],
-  [/^\/v2\/public\/scheduling\//, "Booking"],
-  [/^\/v2\/public\/calendars\//, "Scheduling"],
-  [/\/scheduling\b/, "Scheduling"],
-  [/\/strategy\b/, "Strategy"],
 ];
-
-export function tagOf({ path }: Pick<Row, "path">): string {
-  return tagPatterns.find(([place]) => place.test(path))?.[1] ?? "Service";
-}
 
 /** The `operationId` of a row: the name of its function, without the number that a bundler may append. */
 export function operationId({ run }: Pick<Row, "run">): string {
@@ -79,7 +55,7 @@ export function operation(row: Row, around: Surroundings): Record<string, unknow
     operationId: operationId(row),
     summary: summaryOf(row),
     ...(row.description ? { description: row.description } : {}),
-    tags: [tagOf(row)],
+    tags: [row.tag],
     security: security(row),
     parameters: [...parameters, ...sharedParameters(row)],
     ...(body ? { requestBody: body } : {}),

@@ -113,15 +113,12 @@ function withNote(schema: Published, note: FieldNote | undefined): Published {
   return { ...schema, description: schema.description ?? description, ...(examples === undefined ? {} : { examples }) };
 }
 
-const PLACEHOLDER = "example";
-
 /** A value that a published schema accepts: its own example, else the simplest value of its type. */
 export function exampleOf(schema: Published, components: Components): unknown {
   const [example] = (schema.examples ?? []) as unknown[];
   if (example !== undefined) return example;
   if (typeof schema.$ref === "string") return exampleOf(referenced(schema.$ref, components), components);
   if (schema.const !== undefined) return schema.const;
-  if (schema.default !== undefined) return schema.default;
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if (Array.isArray(schema.anyOf)) return exampleOf(schema.anyOf[0], components);
   return ofType(schema, components);
@@ -140,7 +137,8 @@ function ofType(schema: Published, components: Components): unknown {
   }
   if (type === "integer" || type === "number") return schema.minimum ?? 1;
   if (type === "boolean") return true;
-  return type === "string" ? textOf(schema) : {};
+  if (type !== "string") return {};
+  return schema.format === "date-time" ? "2026-11-23T08:00:00.000Z" : "example";
 }
 
 /** Required properties, and the optional ones that have an example. */
@@ -149,11 +147,4 @@ function objectOf({ properties = {}, required = [] }: Published, components: Com
     ([name, property]) => (required as string[]).includes(name) || property.examples !== undefined,
   );
   return Object.fromEntries(shown.map(([name, property]) => [name, exampleOf(property, components)]));
-}
-
-function textOf({ format }: Published): string {
-  if (format === "date-time") return "2026-11-23T08:00:00.000Z";
-  if (format === "date") return "2026-12-24";
-  if (format === "email") return "ada@example.com";
-  return format === "uri" ? "https://example.com/" : PLACEHOLDER;
 }
