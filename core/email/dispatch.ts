@@ -5,7 +5,7 @@ import type { Mailer, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { takeTokens, tokenInterval } from "../store/throttle.ts";
+import { tokenInterval, tokenWait } from "../store/throttle.ts";
 import { attemptDelivery, type LeasedDelivery, type StoredContent } from "./delivery.ts";
 import { mailKeys } from "./events.ts";
 import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./mail-queues.ts";
@@ -157,9 +157,9 @@ class Dispatcher {
   async #serverToken(): Promise<void> {
     const { host, rateLimit, rateDelta } = this.#pool.settings;
     if (rateLimit === 0) return;
-    const bucket = { rate: (rateLimit * 1000) / rateDelta, burst: rateLimit, most: 1 };
-    const take = () => takeTokens(this.#runtime.redis, keys.throttle("smtp", host), bucket);
-    for (let [taken, wait] = await take(); taken === 0; [taken, wait] = await take()) await sleep(wait);
+    const bucket = { name: "smtp", tag: host, rate: (rateLimit * 1000) / rateDelta, burst: rateLimit };
+    const take = () => tokenWait(this.#runtime, bucket);
+    for (let wait = await take(); wait > 0; wait = await take()) await sleep(wait);
   }
 
   /** Renews the leases of this process. */

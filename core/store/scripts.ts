@@ -19,10 +19,7 @@ export const scripts = scriptsOf({
     "renewed" | "lost"
   >(),
   unregisterOutbox: script(["shard"], { runsWhenFull: "it frees memory" }).of<{ tag: string; score: string }, 0 | 1>(),
-  takeTokens: script(["bucket"], { needs: ["bucket"] }).of<
-    { interval: number; burst: number; most: number },
-    [tokens: number, waitMs: number]
-  >(),
+  takeToken: script(["bucket"], { needs: ["bucket"] }).of<{ interval: number; burst: number }, number>(),
   putRecord: script(["record", "list", "counter", "slugs", "outbox", "companion"], {
     blobs: ["json", "companion"],
   }).of<

@@ -1,10 +1,7 @@
-import type { Redis } from "ioredis";
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { sign } from "../platform/sealing.ts";
-import { Batcher } from "./batcher.ts";
-import { perConnection } from "./connections.ts";
 import { keys } from "./keys.ts";
 import { scripts } from "./scripts.ts";
 
@@ -27,38 +24,21 @@ export function sharedTag(name: string): string {
   return `~${sha256(name).toString("hex").slice(0, 2)}`;
 }
 
-/** Ms until a token; 0 if it was taken. Callers of one tick of the event loop share one request, and the first ones get the tokens. */
-const waitsOf = perConnection(
-  (redis) =>
-    new Batcher<Bucket, number>(async (key, asked) => {
-      const [{ rate, burst }] = asked as [Bucket];
-      const [tokens, wait] = await takeTokens(redis, key, { rate, burst, most: asked.length });
-      return asked.map((_, place) => (place < tokens ? 0 : wait));
-    }),
-);
-
 /** Takes one token of a bucket shared by all processes; `rate_limited` with the wait if it is empty. */
 export async function takeToken(store: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
-  const wait = await waitFor(store, bucket);
+  const wait = await tokenWait(store, bucket);
   if (wait > 0) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
 }
 
 /** True if the bucket had a token, which is taken. */
 export async function hasToken(store: Pick<Runtime, "redis">, bucket: Bucket): Promise<boolean> {
-  return (await waitFor(store, bucket)) === 0;
+  return (await tokenWait(store, bucket)) === 0;
 }
 
-function waitFor({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<number> {
-  return waitsOf(redis).add(keys.throttle(bucket.name, bucket.tag), bucket);
-}
-
-/** Takes up to `most` tokens of the bucket at a key. Returns their number, and the ms until the next one if that is fewer. */
-export function takeTokens(
-  redis: Redis,
-  key: string,
-  { rate, burst, most }: { rate: number; burst: number; most: number },
-): Promise<[tokens: number, wait: number]> {
-  return scripts.takeTokens(redis, { bucket: key }, { interval: tokenInterval(rate), burst, most });
+/** Takes a token: 0 if the bucket had one, else the ms until the next. */
+export function tokenWait({ redis }: Pick<Runtime, "redis">, bucket: Bucket): Promise<number> {
+  const { name, tag, rate, burst } = bucket;
+  return scripts.takeToken(redis, { bucket: keys.throttle(name, tag) }, { interval: tokenInterval(rate), burst });
 }
 
 /** Whole real µs between two new tokens of a bucket, for its script; `rate` is in tokens per second. */

@@ -1,0 +1,6 @@
+-- Takes one token from a bucket.
+-- Keys: bucket
+-- Input: interval (µs until a new token), burst
+-- Returns 0, or the ms until the next token if there is none.
+local _, wait = take_tokens(keys.bucket, input.interval, input.burst, 1)
+return wait
