@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { chunksOf } from "../platform/chunks.ts";
 import { isOfHandle, keys } from "../store/keys.ts";
-import { mastersOf, pipelined } from "../store/redis.ts";
+import { pipelined, scanKeys } from "../store/redis.ts";
 
 /**
  * How a kind of key is transferred when a handle moves to another installation or name: unchanged, sealed again with the importing
@@ -45,12 +45,9 @@ export const KEY_BATCH = 200;
 
 /** The keys of a handle, in batches. Kinds of keys whose tag is not a handle are skipped, even if their tag is the same word. */
 export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<string[]> {
-  for (const server of mastersOf(redis)) {
-    const seen = server.scanStream({ match: `*:{${handle}}*`, count: 1000 });
-    for await (const found of seen as AsyncIterable<string[]>) {
-      const names = found.filter((key) => isOfHandle(key, handle));
-      yield* chunksOf(names, KEY_BATCH);
-    }
+  for await (const found of scanKeys(redis, `*:{${handle}}*`)) {
+    const names = found.filter((key) => isOfHandle(key, handle));
+    yield* chunksOf(names, KEY_BATCH);
   }
 }
 

@@ -3,7 +3,7 @@ import { resealIdentity } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { resealCredentials } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
-import { mastersOf } from "../store/redis.ts";
+import { scanKeys } from "../store/redis.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
@@ -24,12 +24,9 @@ export async function resealAll(store: Store) {
 }
 
 async function* identities({ redis }: Store): AsyncGenerator<{ domain: string; account: string }> {
-  for (const server of mastersOf(redis)) {
-    const scan = server.scanStream({ match: keys.emailIdentity("*", "*"), count: 1000 });
-    for await (const found of scan as AsyncIterable<string[]>)
-      for (const key of found) {
-        const [, domain, account] = /\{(.*)\}:(.*)$/.exec(key) ?? [];
-        if (domain !== undefined && account !== undefined) yield { domain, account };
-      }
-  }
+  for await (const found of scanKeys(redis, keys.emailIdentity("*", "*")))
+    for (const key of found) {
+      const [, domain = "", account = ""] = /\{(.*)\}:(.*)$/.exec(key) ?? [];
+      yield { domain, account };
+    }
 }

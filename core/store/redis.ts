@@ -160,6 +160,11 @@ export function mastersOf(redis: Redis): Redis[] {
   return redis instanceof Redis ? [redis] : (redis as unknown as Cluster).nodes("master");
 }
 
+/** The keys that match a pattern, in batches; some may come twice. It reads the whole key space: not for requests. */
+export async function* scanKeys(redis: Redis, match: string): AsyncGenerator<string[]> {
+  for (const server of mastersOf(redis)) yield* server.scanStream({ match, count: 1000 }) as AsyncIterable<string[]>;
+}
+
 function secure(env: Env): object {
   if (!env.REDIS_URL.startsWith("rediss:")) return {};
   return { tls: { rejectUnauthorized: !env.REDIS_TLS_INSECURE } };
