@@ -16,17 +16,17 @@ const table = {
   PORT: whole(8080, 0, 65535),
   LOG_LEVEL: choice("info", "fatal", "error", "warn", "info", "debug", "trace", "silent"),
   DATA_DIR: text(".data"),
-  TRUST_PROXY: flag(false),
+  TRUST_PROXY: flag,
   WORKER_QUEUES: names(...queueNames),
 
   REDIS_URL: maybe(url("redis:", "rediss:")),
-  REDIS_SENTINELS: servers(26379),
+  REDIS_SENTINELS: servers,
   REDIS_SENTINEL_MASTER: maybe(text("")),
   REDIS_SENTINEL_USERNAME: maybe(text("")),
   REDIS_SENTINEL_PASSWORD: maybe(text("")),
-  REDIS_SENTINEL_TLS: flag(false),
-  REDIS_CLUSTER: flag(false),
-  REDIS_TLS_INSECURE: flag(false),
+  REDIS_SENTINEL_TLS: flag,
+  REDIS_CLUSTER: flag,
+  REDIS_TLS_INSECURE: flag,
 
   BASE_URL: maybe(base()),
   APP_URL: maybe(base()),
@@ -37,12 +37,12 @@ const table = {
   AUTH_JWKS_FILE: maybe(text("")),
   AUTH_ISSUER: maybe(text("")),
   AUTH_AUDIENCE: maybe(text("")),
-  LOGIN_BUILTIN: flag(false),
+  LOGIN_BUILTIN: flag,
   LOGIN_MAIL_FROM: maybe(text("")),
   SECRET_KEY: maybe(secretKey),
   SECRET_KEY_PREVIOUS: maybe(secretKey),
 
-  PUBLIC_PAGE_AGENT_ENABLED: flag(false),
+  PUBLIC_PAGE_AGENT_ENABLED: flag,
   PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: names(),
   PUBLIC_PAGE_AGENT_MODEL_ID: maybe(text("")),
   PUBLIC_PAGE_AGENT_RATE: real(20),
@@ -163,13 +163,10 @@ function maybe<T>(reader: SettingReader<T>): SettingReader<T | undefined> {
   return (value) => (value === undefined ? undefined : reader(value));
 }
 
-function flag(fallback: boolean): SettingReader<boolean> {
-  return (value) => {
-    if (value === undefined) return fallback;
-    if (/^(1|true|yes)$/i.test(value)) return true;
-    if (/^(0|false|no)$/i.test(value)) return false;
-    throw new Malformed("must be one of 1, true, yes, 0, false, no");
-  };
+function flag(value = "no"): boolean {
+  if (/^(1|true|yes)$/i.test(value)) return true;
+  if (/^(0|false|no)$/i.test(value)) return false;
+  throw new Malformed("must be one of 1, true, yes, 0, false, no");
 }
 
 function whole(fallback: number, least: number, most: number): SettingReader<number> {
@@ -207,15 +204,14 @@ function names(...known: string[]): SettingReader<string[]> {
   };
 }
 
-/** Comma-separated servers, as `host` or `host:port`. */
-function servers(defaultPort: number): SettingReader<{ host: string; port: number }[]> {
-  return (value) =>
-    names()(value).map((name) => {
-      const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
-      if (!name.startsWith(hostname) || !/^(:\d+)?$/.test(name.slice(hostname.length)) || hostname === "")
-        throw new Malformed("must be a list such as host:port,host:port");
-      return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || defaultPort) };
-    });
+/** Comma-separated Sentinels, as `host` or `host:port`; their usual port is 26379. */
+function servers(value: string | undefined): { host: string; port: number }[] {
+  return names()(value).map((name) => {
+    const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
+    if (!name.startsWith(hostname) || !/^(:\d+)?$/.test(name.slice(hostname.length)) || hostname === "")
+      throw new Malformed("must be a list such as host:port,host:port");
+    return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 26379) };
+  });
 }
 
 /** An http address, without a slash at its end, that paths are appended to. */
