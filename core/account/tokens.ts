@@ -7,7 +7,7 @@ import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { listIds } from "../store/records.ts";
+import { listIds } from "../store/paging.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 

@@ -4,8 +4,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import type { Listed, ListInput } from "../store/paging.ts";
-import { listIds } from "../store/records.ts";
+import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { pipelined } from "../store/redis.ts";
 import { cancelDelivery, timelineOf } from "./events.ts";
 

@@ -4,8 +4,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { addressDigest, sameAddress } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import type { Listed, ListInput } from "../store/paging.ts";
-import { listIds } from "../store/records.ts";
+import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 

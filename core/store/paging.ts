@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer";
+import type { Redis } from "ioredis";
 import type { Input, listQuery } from "../../schemas/schema.ts";
 import { invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
+import { pairsOf } from "./redis.ts";
 
 /** Most items of one page of a list (docs/reference.md, "Envelopes and lists"). */
 const MAX_ITEMS = 100;
@@ -29,6 +31,33 @@ export function pageOf(env: Env, input: ListInput<never>, list: string): { limit
 export function cursorAfter(env: Env, place: string | undefined, list: string): string | null {
   if (place === undefined) return null;
   return Buffer.from(`${sign(env, "cursor", `${list} ${place}`)}${place}`).toString("base64url");
+}
+
+/** One page of the ids of a list, newest first, and the cursor of the next page. */
+export async function listIds(
+  { env, redis }: Pick<Runtime, "env" | "redis">,
+  list: string,
+  input: ListInput<never>,
+): Promise<Listed<"ids", string>> {
+  const { limit, after } = pageOf(env, input, list);
+  const start = after === undefined ? 0 : await rankAfter(redis, list, after);
+  const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");
+  const pairs = pairsOf(found);
+  const last = pairs.length > limit ? pairs[limit - 1] : undefined;
+  return {
+    ids: pairs.slice(0, limit).map(([id]) => id),
+    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, list),
+  };
+}
+
+/** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone or has another score by now. */
+export async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
+  const [score = "", member = ""] = place.split(/ (.*)/s);
+  const [newer, sameAge] = await Promise.all([
+    redis.zcount(list, `(${score}`, "+inf"),
+    redis.zrangebyscore(list, score, score),
+  ]);
+  return newer + sameAge.filter((one) => one >= member).length;
 }
 
 function open(env: Env, cursor: string, list: string): string {

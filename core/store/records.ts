@@ -2,8 +2,8 @@ import type { Redis } from "ioredis";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
-import { cursorAfter, type Listed, type ListInput, pageOf } from "./paging.ts";
-import { pairsOf, pipelined } from "./redis.ts";
+import { type Listed, type ListInput, listIds } from "./paging.ts";
+import { pipelined } from "./redis.ts";
 import { retryOnConflict } from "./retry.ts";
 import { scripts } from "./scripts.ts";
 
@@ -181,37 +181,10 @@ function recordsIn<T>(rows: (string | null)[][]): Versioned<T>[] {
   return rows.flatMap(([json, version]) => (json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : []));
 }
 
-/** One page of the ids of a list, newest first, and the cursor of the next page. */
-export async function listIds(
-  { env, redis }: Pick<Runtime, "env" | "redis">,
-  list: string,
-  input: ListInput<never>,
-): Promise<Listed<"ids", string>> {
-  const { limit, after } = pageOf(env, input, list);
-  const start = after === undefined ? 0 : await rankAfter(redis, list, after);
-  const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");
-  const pairs = pairsOf(found);
-  const last = pairs.length > limit ? pairs[limit - 1] : undefined;
-  return {
-    ids: pairs.slice(0, limit).map(([id]) => id),
-    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, list),
-  };
-}
-
 /** Status and slug are also stored next to the JSON: the status for readers that need nothing else. */
 function lookupFields(value: unknown, slugs: KindOptions["slugs"]): { status: string; slug: string | undefined } {
   const { status = "", slug } = value as { status?: unknown; slug?: string };
   return { status: String(status ?? ""), slug: slugs && slug };
-}
-
-/** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone or has another score by now. */
-export async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
-  const [score = "", member = ""] = place.split(/ (.*)/s);
-  const [newer, sameAge] = await Promise.all([
-    redis.zcount(list, `(${score}`, "+inf"),
-    redis.zrangebyscore(list, score, score),
-  ]);
-  return newer + sameAge.filter((one) => one >= member).length;
 }
 
 /** `version_conflict` with the current version. */
