@@ -15,8 +15,7 @@ import { searchKnowledge, type TaggedDocument, type TaggedDocuments, taggedDocum
 import { type PublicPage, type PublicPages, publicPages } from "../pages/face.ts";
 import { primaryLanguage } from "../platform/languages.ts";
 import type { Runtime, SearchResult } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 import type { AnswerRequest } from "./messages.ts";
 
 /** The tag of the documents that the assistant may use (docs/reference.md, "Knowledge"). */
@@ -64,7 +63,7 @@ const MAX_BYTES = 96 * 2 ** 20;
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
-const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_BYTES));
+const shelvesOf = versionedCache<Shelf>(MAX_BYTES);
 
 /**
  * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies and other

@@ -2,10 +2,9 @@ import type { Redis } from "ioredis";
 import { documentMarks, tagSeparator } from "../engines/search/search.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 import { documentKey } from "./documents.ts";
 
 /** A document for readers. */
@@ -33,7 +32,7 @@ interface Shelf {
   documents: TaggedDocument[] | undefined;
 }
 
-const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_CACHED_BYTES));
+const shelvesOf = versionedCache<Shelf>(MAX_CACHED_BYTES);
 
 /**
  * All documents of a handle with a tag, in order of creation; undefined if there are too many to read. If nothing has changed, it needs one

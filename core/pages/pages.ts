@@ -5,18 +5,15 @@ import { Fail } from "../platform/errors.ts";
 import { canonicalLanguage } from "../platform/language-tags.ts";
 import { cacheJson } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 import { checkContent } from "./content.ts";
 
 /** Characters of pages that a process caches; rendered and compressed, they take up to twice as much again. */
 const MAX_CACHED_LENGTH = 16 * 2 ** 20;
-const cacheOf = perConnection(
-  () => new VersionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH),
-);
+const cacheOf = versionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH);
 
 export type PagePath = Input<"handle" | "pageSlug">;
 

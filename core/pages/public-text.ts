@@ -4,11 +4,10 @@ import { pagesCounterOf } from "../account/face.ts";
 import { type Link, type PublicText, readHtml, readLine } from "../engines/answers/answers.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 import { pageUrl } from "./pages.ts";
 
 /** The public text of a published page; of a paid page only title and teaser. */
@@ -49,7 +48,7 @@ const MAX_BYTES = 64 * 2 ** 20;
 const BLOCK_BYTES = 400;
 const CHARACTER_BYTES = 16;
 
-const shelvesOf = perConnection(() => new VersionedCache<Shelf>(MAX_BYTES));
+const shelvesOf = versionedCache<Shelf>(MAX_BYTES);
 
 /**
  * The handle's published pages now, for a visitor of one of them. It needs one read if nothing has changed, and parses only changed pages.

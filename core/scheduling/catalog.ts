@@ -6,10 +6,9 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { storedZone } from "../platform/zones.ts";
 import { coalesce } from "../store/coalesce.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { Records } from "../store/records.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 
 /** The stored schedules and event types of handles. Both move the version of the catalog. */
 export const scheduleRecords = new Records<StoredSchedule>("schedule_not_found", [
@@ -50,7 +49,7 @@ export interface CatalogSnapshot {
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
-const catalogsOf = perConnection(() => new VersionedCache<Catalog>(MAX_CACHED_BYTES));
+const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES);
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
 export async function readCatalogSnapshot({ redis }: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {

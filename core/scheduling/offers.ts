@@ -13,9 +13,8 @@ import {
 import { day, minute } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 import { takeToken } from "../store/throttle.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 import { type BookableEvent, type CatalogSnapshot, isPublicEvent, readCatalogSnapshot } from "./catalog.ts";
 import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 
@@ -143,9 +142,7 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return window;
 }
 
-const answersOf = perConnection(
-  () => new VersionedCache<SlotAnswer & { state: string; bytes: number }>(MAX_CACHED_BYTES),
-);
+const answersOf = versionedCache<SlotAnswer & { state: string; bytes: number }>(MAX_CACHED_BYTES);
 
 function slotAnswerOf(
   { env }: Runtime,

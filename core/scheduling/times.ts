@@ -4,10 +4,9 @@ import type { Busy } from "../engines/slots/slots.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { day, minute } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { VersionedCache } from "../store/versioned-cache.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 
 /** The time of a booking with its buffers, in ms. */
 interface BookedTime {
@@ -41,7 +40,7 @@ export function blockOf(booking: StoredBooking): { member: string; from: number;
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 48;
-const timesOf = perConnection(() => new VersionedCache<Times & { state: string; bytes: number }>(MAX_CACHED_BYTES));
+const timesOf = versionedCache<Times & { state: string; bytes: number }>(MAX_CACHED_BYTES);
 
 /** Booked and busy times of an interval, cached in the process; `state` is that of the handle. */
 export async function cachedTimes(

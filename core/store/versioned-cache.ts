@@ -1,4 +1,6 @@
+import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
+import { perConnection } from "./connections.ts";
 
 /** A cached value: the state that it was made of, and its approximate memory in bytes. */
 interface Versioned {
@@ -6,8 +8,13 @@ interface Versioned {
   bytes: number;
 }
 
+/** A cache of up to `maxBytes` for each connection. */
+export function versionedCache<V extends Versioned>(maxBytes: number): (redis: Redis) => VersionedCache<V> {
+  return perConnection(() => new VersionedCache<V>(maxBytes));
+}
+
 /** Values by name, each cached until its state changes; concurrent readers of one state share one `fill`. */
-export class VersionedCache<V extends Versioned> {
+class VersionedCache<V extends Versioned> {
   readonly #kept: LRUCache<string, V>;
   readonly #filling = new Map<string, Promise<V>>();
 
