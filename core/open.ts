@@ -29,7 +29,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   const queues = new Queues({ redis, bull: connected(true), log });
   // The client would go on with database 0 if the server lacks the other one.
   if ((redis.options.db ?? 0) !== 0) await redis.select(redis.options.db as number);
-  const [own] = await Promise.all([signingKey({ redis, env }), queues.open()]);
+  const own = await signingKey({ redis, env });
   const relay = new Relay({ redis, connect: () => connect(env, "blocking"), log });
   const info = (await ifPermitted(redis.info())) ?? "";
   const isCluster = env.REDIS_CLUSTER || /^cluster_enabled:1/m.test(info);

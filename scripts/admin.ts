@@ -166,19 +166,20 @@ async function openAdmin(): Promise<Admin> {
   const env = readEnv({ ...developmentService(process.env.DATA_DIR ?? ".data"), ...process.env });
   const redis = connect(env);
   redis.on("error", () => undefined); // the command that fails says so
-  const queues = new Queues({ redis, bull: redis, log: pino({ level: "silent" }) });
+  const bull = connect(env, "commands", { forJobs: true }).on("error", () => undefined);
+  const queues = new Queues({ redis, bull, log: pino({ level: "silent" }) });
   try {
     await redis.ping(); // queues wait for Redis without end
-    await queues.open();
     return {
       env,
       redis,
       queues,
       now: await openClock(redis, env, keys.clockOrigin),
       id: newId,
-      close: () => queues.close(),
+      close: () => queues.close().finally(() => redis.disconnect()),
     };
   } catch (error) {
+    bull.disconnect();
     redis.disconnect();
     throw error;
   }

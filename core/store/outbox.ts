@@ -1,7 +1,7 @@
 import { type Job as BullJob, type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { type JobData, type JobName, jobs, joint, type QueueName, queueNames } from "../../schemas/jobs.ts";
+import { type JobData, type JobName, jobs, joint, type QueueName } from "../../schemas/jobs.ts";
 import { chunksOf } from "../platform/chunks.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
@@ -51,14 +51,6 @@ export class Queues implements Outbox {
     this.#bull = bull;
     this.#log = log;
     redis.on("ready", () => this.#marked.clear());
-  }
-
-  /**
-   * Defines BullMQ's scripts on the connection; call it before anything else uses it. ioredis can't add a command to a pipeline that was
-   * started before its definition, and loses the whole pipeline.
-   */
-  async open(): Promise<void> {
-    await this.queue(queueNames[0]).waitUntilReady();
   }
 
   queue(name: QueueName): Queue {
