@@ -23,8 +23,8 @@ interface Listing<P, T> {
   first: string;
   itemsOf(page: P): T[];
   nextOf(page: P): string | undefined;
-  /** True for a response without a listing. */
-  isAbsent?: (answer: OutboundAnswer) => boolean;
+  /** Statuses of responses without a listing. */
+  absent?: readonly number[];
 }
 
 /** Bytes of one response: pages of events are long. */
@@ -40,6 +40,8 @@ const MAX_SPREAD_MS = 1_000;
 /** Longest pause in ms that a provider may impose. */
 const MAX_PAUSE_MS = 86_400_000;
 const MAX_ATTEMPTS = 3;
+/** Statuses of a resource that does not exist any more. */
+export const GONE = [404, 410];
 
 /** A provider's API, called on behalf of an account. */
 export class AccountApi {
@@ -56,13 +58,10 @@ export class AccountApi {
     return responseJson<T>(await this.send(call));
   }
 
-  /** The same, but undefined for a response that `isAbsent`. */
-  async find<T = unknown>(
-    call: ApiCall,
-    isAbsent: (answer: OutboundAnswer) => boolean = isGone,
-  ): Promise<T | undefined> {
+  /** The same, but undefined for a response with one of these statuses. */
+  async find<T = unknown>(call: ApiCall, absent: readonly number[] = GONE): Promise<T | undefined> {
     const answer = await this.send(call);
-    return isAbsent(answer) ? undefined : responseJson<T>(answer);
+    return absent.includes(answer.status) ? undefined : responseJson<T>(answer);
   }
 
   /** The items of all pages, and the last page; undefined if there is no listing. Throws for an endless one. */
@@ -70,14 +69,14 @@ export class AccountApi {
     first,
     itemsOf,
     nextOf,
-    isAbsent = () => false,
+    absent = [],
   }: Listing<P, T>): Promise<{ items: T[]; last: P } | undefined> {
     const items: T[] = [];
     const [until, seen] = [Date.now() + LISTING_TIMEOUT_MS, new Set<string>()];
     let path = first;
     while (items.length <= MAX_INSTANCES && seen.size < MAX_PAGES && !seen.has(path) && Date.now() < until) {
       seen.add(path);
-      const page = await this.find<P>({ path }, isAbsent);
+      const page = await this.find<P>({ path }, absent);
       if (page === undefined) return undefined;
       for (const item of itemsOf(page)) items.push(item);
       const next = nextOf(page);
@@ -132,7 +131,7 @@ export async function getWithGrant<T>({ outbound }: Runtime, { tokens }: Provide
 
 /** True if the resource does not exist any more. */
 export function isGone({ status }: { status: number }): boolean {
-  return status === 404 || status === 410;
+  return GONE.includes(status);
 }
 
 function authorised(token: string): Record<string, string> {

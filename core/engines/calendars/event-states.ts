@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { EventWrite } from "./providers/provider.ts";
 
 /** Attempts to write an event under concurrent changes. */
 const MAX_ATTEMPTS = 5;
@@ -8,8 +9,8 @@ const POLL_MS = 200;
 
 /** How a provider stores an event, for `bringTo`. */
 interface EventKeeper<S> {
-  /** Writes over the assumed state; creates the event if that is undefined. Returns undefined if the provider has another state. */
-  write(assumed: S | undefined): Promise<S | undefined>;
+  /** Writes over a state; creates the event if that is undefined. Returns undefined if the provider has another state by now. */
+  write(over: S | undefined): Promise<S | undefined>;
   /** The provider's state; undefined if there is no event. */
   read(): Promise<S | undefined>;
   /** The booking's sequence in a state; -1 if it has none, or if the state must be replaced for another reason. */
@@ -17,11 +18,11 @@ interface EventKeeper<S> {
 }
 
 /**
- * Brings an event to its booking's state under concurrent writers: writes over the assumed state first, then over the provider's. A state
- * with a higher sequence stays.
+ * Brings an event to its booking's state under concurrent writers. A state with a higher sequence stays. An event that was not written
+ * before is created without a look at the provider's state.
  */
-export async function bringTo<S>(sequence: number, assumed: S | undefined, keeper: EventKeeper<S>): Promise<S> {
-  let state = assumed;
+export async function bringTo<S>({ event: { sequence }, earlier }: EventWrite, keeper: EventKeeper<S>): Promise<S> {
+  let state = earlier && (await keeper.read());
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
     if (state !== undefined && keeper.sequenceOf(state) > sequence) return state;
     const written = await keeper.write(state);

@@ -2,11 +2,11 @@ import { clip } from "../../../platform/characters.ts";
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
-import { AccountApi, type ApiCall, getWithGrant } from "../account-api.ts";
+import { AccountApi, type ApiCall, GONE, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, meetingLink, untilMeeting } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
-import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars, WrittenEvent } from "./provider.ts";
+import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars } from "./provider.ts";
 
 /** Google Calendar (API v3) with Meet. */
 const calendars: ProviderCalendars = {
@@ -30,7 +30,7 @@ const calendars: ProviderCalendars = {
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     const events = eventsOf(question.calendarId);
     const read = async (path: string, query: Record<string, string>, absent: number[] = []) => {
-      const listing = await listAll<GoogleEvent, EventPage>(calls, path, {
+      const listing = await listAll<GoogleEvent>(calls, path, {
         query: { ...everyReading, ...query },
         absent,
       });
@@ -47,7 +47,7 @@ const calendars: ProviderCalendars = {
           const path = series ? `${events}/${encodeURIComponent(series)}/instances` : events;
           const [timeMin, timeMax] = instantsOf(question);
           const query = { timeMin, timeMax, fields: busyFields, ...(series ? {} : { singleEvents: "true" }) };
-          return (await read(path, query, [404, 410]))?.events ?? [];
+          return (await read(path, query, GONE))?.events ?? [];
         },
       },
       question,
@@ -55,12 +55,13 @@ const calendars: ProviderCalendars = {
   },
 
   /** The event's id is derived from the booking, so that retries create it once. */
-  async put(runtime, account, { calendarId, event, earlier }) {
+  async put(runtime, account, asked) {
+    const { calendarId, event, earlier } = asked;
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
     const id = earlier?.eventId ?? digest(event.uid);
     const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
-    const state = await bringTo<GoogleEvent>(event.sequence, earlier && assumedOf(earlier), {
+    const state = await bringTo<GoogleEvent>(asked, {
       write: (current) => writeEvent(calls, eventsOf(calendarId), { id, event, current }),
       read,
       sequenceOf: ({ status, extendedProperties }) =>
@@ -70,7 +71,7 @@ const calendars: ProviderCalendars = {
       awaits: (current) => awaitsMeeting(event, current),
       read: async () => (await read()) ?? state,
     });
-    return { eventId: id, etag: made.etag ?? null, meetingUrl: meetingUrlOf(made) };
+    return { eventId: id, meetingUrl: meetingUrlOf(made) };
   },
 
   async remove(runtime, account, { calendarId, eventId }) {
@@ -126,20 +127,23 @@ function eventsOf(calendarId: string): string {
 interface Page<T> {
   items?: T[];
   nextPageToken?: string;
+  /** The last page of a listing of events has a sync token; each one names the calendar's zone. */
+  nextSyncToken?: string;
+  timeZone?: string;
 }
 
 /** All pages of a listing; undefined if its status is one of `absent`. */
-function listAll<T, P extends Page<T> = Page<T>>(
+function listAll<T>(
   calls: AccountApi,
   path: string,
-  { absent = [], query }: { query: Record<string, string>; absent?: number[] },
-): Promise<{ items: T[]; last: P } | undefined> {
+  { absent = [], query }: { query: Record<string, string>; absent?: readonly number[] },
+): Promise<{ items: T[]; last: Page<T> } | undefined> {
   const first = `${path}?${new URLSearchParams(query)}`;
-  return calls.list<P, T>({
+  return calls.list<Page<T>, T>({
     first,
     itemsOf: ({ items = [] }) => items,
     nextOf: ({ nextPageToken }) => nextPageToken && `${first}&${new URLSearchParams({ pageToken: nextPageToken })}`,
-    isAbsent: ({ status }) => absent.includes(status),
+    absent,
   });
 }
 
@@ -172,12 +176,6 @@ interface GoogleEvent {
   };
 }
 
-/** A page of events; each page names the calendar's zone. */
-interface EventPage extends Page<GoogleEvent> {
-  timeZone?: string;
-  nextSyncToken?: string;
-}
-
 /** Parameters that must stay the same over all incremental readings. */
 const everyReading = { maxResults: "2500", maxAttendees: "1" };
 const busyFields =
@@ -201,11 +199,6 @@ function takenBy(event: GoogleEvent, zone: string): ListedEvent["taken"] {
   return { uid, from: Date.parse(start.dateTime ?? ""), to: Date.parse(end.dateTime ?? "") };
 }
 
-/** The state of the last write; undefined if that returned no etag. */
-function assumedOf({ eventId: id, etag, meetingUrl }: WrittenEvent): GoogleEvent | undefined {
-  return etag === null ? undefined : { id, etag, ...(meetingUrl ? { hangoutLink: meetingUrl } : {}) };
-}
-
 /** Updates the current state, or creates the event; undefined if Google has another state. */
 function writeEvent(
   calls: AccountApi,
@@ -217,7 +210,7 @@ function writeEvent(
   const call: ApiCall = etag
     ? { method: "PATCH", path: `${path}/${id}${query}`, headers: { "if-match": etag }, json: body }
     : { method: "POST", path: `${path}${query}`, json: { id, ...body } };
-  return calls.find(call, ({ status }) => (etag ? [404, 410, 412].includes(status) : status === 409));
+  return calls.find(call, etag ? [...GONE, 412] : [409]);
 }
 
 const digest = (text: string): string => sha256(text).toString("hex").slice(0, 40);

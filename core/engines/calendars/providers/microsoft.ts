@@ -1,8 +1,7 @@
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
-import { AccountApi, getWithGrant, isGone } from "../account-api.ts";
+import { AccountApi, GONE, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
 import { bringTo, meetingLink, untilMeeting } from "../event-states.ts";
 import {
@@ -12,7 +11,6 @@ import {
   ownUid,
   type Provider,
   type ProviderCalendars,
-  type WrittenEvent,
 } from "./provider.ts";
 
 /** Microsoft 365 and Outlook (Graph v1.0) with Teams. */
@@ -38,8 +36,8 @@ const calendars: ProviderCalendars = {
     const view = `${calendarAt(question.calendarId)}/calendarView`;
     const [startDateTime, endDateTime] = instantsOf(question);
     const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
-    const read = async (first: string, isAbsent?: (answer: OutboundAnswer) => boolean) => {
-      const listing = await listAll<GraphEvent>(calls, first, isAbsent);
+    const read = async (first: string, absent?: readonly number[]) => {
+      const listing = await listAll<GraphEvent>(calls, first, absent);
       const link = listing?.last["@odata.deltaLink"];
       const items = listing?.items ?? [];
       const events = readItems(runtime, items, (event) => listed(runtime.env, event, question.zone));
@@ -52,7 +50,7 @@ const calendars: ProviderCalendars = {
           return (await read(`${view}/delta?${window}`))?.mark ?? null;
         },
         async changesSince({ mark, tags }) {
-          const changes = await read(mark, isLost);
+          const changes = await read(mark, LOST);
           const removed = changes?.events.filter(({ kind }) => kind === "removed") ?? [];
           const known = removed.length > 0 ? await tags() : undefined;
           // The deletion of an occurrence doesn't name its series.
@@ -60,7 +58,7 @@ const calendars: ProviderCalendars = {
         },
         async instances(series) {
           const path = series ? `${eventAt(series)}/instances` : view;
-          return (await read(`${path}?${window}&$select=${busyFields}&$top=1000`, isGone))?.events ?? [];
+          return (await read(`${path}?${window}&$select=${busyFields}&$top=1000`, GONE))?.events ?? [];
         },
       },
       question,
@@ -68,20 +66,19 @@ const calendars: ProviderCalendars = {
   },
 
   /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
-  async put(runtime, account, place) {
+  async put(runtime, account, asked) {
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
-    const { event, earlier } = place;
-    const state = await bringTo(event.sequence, earlier && assumedOf(earlier), {
-      write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, place)),
-      read: () => findEvent(calls, place),
+    const { event } = asked;
+    const state = await bringTo(asked, {
+      write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, asked)),
+      read: () => findEvent(calls, asked),
       sequenceOf: sequenceIn,
     });
     const made = await untilMeeting(state, {
       awaits: ({ onlineMeeting }) => event.meeting === "teams" && meetingLink(onlineMeeting?.joinUrl) === null,
       read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
     });
-    const { id: eventId, "@odata.etag": etag = null, onlineMeeting } = made;
-    return { eventId, etag, meetingUrl: meetingLink(onlineMeeting?.joinUrl) };
+    return { eventId: made.id, meetingUrl: meetingLink(made.onlineMeeting?.joinUrl) };
   },
 
   async remove(runtime, account, { eventId }) {
@@ -136,17 +133,17 @@ interface Page<T> {
   "@odata.deltaLink"?: string;
 }
 
-/** All pages of a listing, from a path or from a link of Graph; undefined if it `isAbsent`. */
+/** All pages of a listing, from a path or from a link of Graph; undefined if its status is one of `absent`. */
 function listAll<T>(
   calls: AccountApi,
   first: string,
-  isAbsent?: (answer: OutboundAnswer) => boolean,
+  absent: readonly number[] = [],
 ): Promise<{ items: T[]; last: Page<T> } | undefined> {
   return calls.list<Page<T>, T>({
     first,
     itemsOf: ({ value }) => value,
     nextOf: ({ "@odata.nextLink": next }) => next && pathOf(next),
-    ...(isAbsent ? { isAbsent } : {}),
+    absent,
   });
 }
 
@@ -160,7 +157,7 @@ interface GraphCalendar {
 /** An event, an instance, or (with `@removed`) a deletion. */
 interface GraphEvent {
   id: string;
-  "@odata.etag"?: string;
+  "@odata.etag": string;
   "@removed"?: object;
   type?: "singleInstance" | "occurrence" | "exception" | "seriesMaster";
   seriesMasterId?: string | null;
@@ -182,13 +179,8 @@ function instantOf({ dateTime }: { dateTime: string }): number {
 
 const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs,responseStatus,transactionId";
 
-/** A dropped delta link, or one that leads nowhere: the error codes differ between mailboxes. */
-function isLost({ status, body }: OutboundAnswer): boolean {
-  return (
-    [400, 404, 410].includes(status) ||
-    (status >= 400 && status < 500 && /syncState|resync|fullSync/i.test(body.toString("utf8")))
-  );
-}
+/** Statuses for a dropped delta link, or one that leads nowhere: they differ between mailboxes. */
+const LOST = [400, 404, 409, 410, 412, 422];
 
 function listed(env: Env, event: GraphEvent, zone: string): ListedEvent {
   const { id, type, seriesMasterId } = event;
@@ -218,39 +210,29 @@ function uidOf(env: Env, transaction: string | null | undefined): string | undef
   return bookingUid && ownUid(env, bookingUid);
 }
 
-/** The state of the last write. */
-function assumedOf({ eventId, etag, meetingUrl }: WrittenEvent): GraphEvent {
-  return {
-    id: eventId,
-    ...(etag ? { "@odata.etag": etag } : {}),
-    ...(meetingUrl ? { onlineMeeting: { joinUrl: meetingUrl } } : {}),
-  };
-}
-
 /** Creates the event; undefined if its transaction id was used before, with this or another content. */
-async function makeEvent(calls: AccountApi, place: EventWrite): Promise<GraphEvent | undefined> {
-  const { calendarId, event } = place;
+async function makeEvent(calls: AccountApi, asked: EventWrite): Promise<GraphEvent | undefined> {
+  const { calendarId, event } = asked;
   const json = {
     ...timesOf(event),
     ...contentOf(event),
     ...(event.meeting === "teams" ? meeting : {}),
-    transactionId: transactionOf(place),
+    transactionId: transactionOf(asked),
   };
   const call = { method: "POST", path: `${calendarAt(calendarId)}/events`, json };
-  const made = await calls.find<GraphEvent>(call, ({ status }) => status === 409);
+  const made = await calls.find<GraphEvent>(call, [409]);
   return made?.start && instantOf(made.start) === Date.parse(event.start) ? made : undefined;
 }
 
 /** Updates an event; undefined if its state has changed, or if it is gone. */
 function changeEvent(calls: AccountApi, event: CalendarEvent, current: GraphEvent): Promise<GraphEvent | undefined> {
-  const etag = current["@odata.etag"];
   const wantsMeeting = event.meeting === "teams" && !current.onlineMeeting;
   // The body of an event with a meeting contains the meeting, so it must not be replaced.
   const content = event.meeting === "teams" ? {} : contentOf(event);
   const json = { ...timesOf(event), ...content, ...(wantsMeeting ? meeting : {}) };
-  const headers = etag ? { "if-match": etag } : {};
+  const headers = { "if-match": current["@odata.etag"] };
   const call = { method: "PATCH", path: eventAt(current.id), headers, json };
-  return calls.find(call, ({ status }) => [404, 409, 412].includes(status));
+  return calls.find(call, [404, 409, 412]);
 }
 
 /** The event of a booking: the one of the last write, or the one with its extended property. */

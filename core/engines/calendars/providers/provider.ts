@@ -106,8 +106,6 @@ export interface CalendarEvent {
 export interface WrittenEvent {
   /** The provider's id. */
   eventId: string;
-  /** Its state after the write, for the next update; null if the provider returned none. */
-  etag: string | null;
   /** URL of the meeting that was created with it. */
   meetingUrl: string | null;
 }

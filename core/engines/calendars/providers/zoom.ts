@@ -7,8 +7,6 @@ import { meetingLink } from "../event-states.ts";
 import { refreshGrant, revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider } from "./provider.ts";
 
-/** Pages of scheduled meetings to search for one that was created before. */
-const MAX_PAGES = 20;
 /** Most characters of an agenda and of a topic. */
 const MAX_AGENDA_LENGTH = 2000;
 const MAX_TOPIC_LENGTH = 200;
@@ -39,7 +37,7 @@ export const zoom: Provider = {
     },
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
-      await new AccountApi(runtime, account, settingsFrom(runtime.env)).find({ method: "DELETE", path }, isMissing);
+      await new AccountApi(runtime, account, settingsFrom(runtime.env)).find({ method: "DELETE", path });
     },
   },
 };
@@ -68,8 +66,6 @@ async function revocable(runtime: Runtime, settings: OAuthSettings, secret: stri
   return (await refreshGrant(runtime, settings, refreshToken)).tokens.accessToken;
 }
 
-const isMissing = ({ status }: { status: number }): boolean => status === 404;
-
 interface ZoomMeeting {
   id: number;
   agenda?: string;
@@ -83,23 +79,21 @@ async function changeMeeting(
   event: CalendarEvent,
 ): Promise<ZoomMeeting | undefined> {
   const path = `/meetings/${meetingId}`;
-  const current = await calls.find<ZoomMeeting>({ path }, isMissing);
+  const current = await calls.find<ZoomMeeting>({ path });
   if (current === undefined || sequenceIn(current.agenda) > event.sequence) return current;
-  const changed = await calls.find({ method: "PATCH", path, json: bodyOf(event) }, isMissing);
+  const changed = await calls.find({ method: "PATCH", path, json: bodyOf(event) });
   return changed === undefined ? undefined : current;
 }
 
 /** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
 async function findMeeting(calls: AccountApi, event: CalendarEvent): Promise<number | undefined> {
-  const query = new URLSearchParams({ type: "scheduled", page_size: "300" });
-  for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const path = `/users/me/meetings?${query}`;
-    const page = await calls.call<{ meetings?: ZoomMeeting[]; next_page_token?: string }>({ path });
-    const found = page.meetings?.find(({ agenda = "" }) => agenda.startsWith(referenceOf(event)));
-    if (found || !page.next_page_token) return found?.id;
-    query.set("next_page_token", page.next_page_token);
-  }
-  return undefined;
+  const first = "/users/me/meetings?type=scheduled&page_size=300";
+  const listing = await calls.list<{ meetings?: ZoomMeeting[]; next_page_token?: string }, ZoomMeeting>({
+    first,
+    itemsOf: ({ meetings = [] }) => meetings,
+    nextOf: ({ next_page_token }) => next_page_token && `${first}&${new URLSearchParams({ next_page_token })}`,
+  });
+  return listing?.items.find(({ agenda = "" }) => agenda.startsWith(referenceOf(event)))?.id;
 }
 
 function bodyOf(event: CalendarEvent): object {
