@@ -123,15 +123,11 @@ async function overTcp(server: Server, query: Buffer, question: Question): Promi
 
 /** The answer in a message, if id and question match; undefined for anything else, which anybody may send. */
 function answerTo({ id, type, name }: Question, bytes: Buffer): DecodedPacket | undefined {
-  const answer = decoded(bytes);
-  const echoed = answer?.questions?.[0];
-  const isSame = echoed?.type === type && echoed.name.toLowerCase() === name.toLowerCase();
-  return answer?.type === "response" && answer.id === id && isSame ? answer : undefined;
-}
-
-function decoded(bytes: Buffer): DecodedPacket | undefined {
   try {
-    return packet.decode(bytes);
+    const answer = packet.decode(bytes);
+    const echoed = answer.questions?.[0];
+    const isSame = echoed?.type === type && echoed.name.toLowerCase() === name.toLowerCase();
+    return answer.type === "response" && answer.id === id && isSame ? answer : undefined;
   } catch {
     // The package throws for malformed messages.
     return undefined;

@@ -12,28 +12,20 @@ import { scripts } from "../../store/scripts.ts";
  */
 const END_GENERATION = 4294967295;
 
-/** Times of a run in ms. Tests pass shorter ones. */
-export interface RunTimes {
+/** The documented times of a run in ms. Tests pass shorter ones. */
+export const runTimes = {
   /** Without a heartbeat for this long a run counts as lost (docs/reference.md, "Chat stream"). */
-  lost: number;
-  /** A web process that is silent for this long has stopped reading. */
-  lease: number;
-  /** A resumable run continues for this long after its last reader left (docs/reference.md, "Chat stream"). */
-  grace: number;
-  /** The worker sends a heartbeat this often and learns whether its run is still wanted. */
-  check: number;
-  /** All data of a run expires after this long: the question from its creation, the answer from its end. */
-  keep: number;
-}
-
-/** The documented times. */
-export const runTimes: RunTimes = {
   lost: 15_000,
+  /** A web process that is silent for this long has stopped reading. */
   lease: 10_000,
+  /** A resumable run continues for this long after its last reader left (docs/reference.md, "Chat stream"). */
   grace: 10_000,
+  /** The worker sends a heartbeat this often and learns whether its run is still wanted. */
   check: 250,
+  /** All data of a run expires after this long: the question from its creation, the answer from its end. */
   keep: 600_000,
 };
+export type RunTimes = typeof runTimes;
 
 /** What writers and readers of a process share. `report` receives failures that are being repaired. */
 export interface RelayTools {
@@ -118,15 +110,11 @@ export function sendNow(redis: Redis, name: string, values: (string | number)[])
 /** An entry of a run's stream, as Redis returns it. */
 export type StreamEntry = [id: string, fields: string[]];
 
-/** An entry of a run's stream: the chunks `last - chunks.length + 1` to `last`, or none and perhaps the end. */
-interface RunEntry {
-  last: number;
-  chunks: string[];
-  end?: RunEnd;
-}
-
-/** Parses an entry of a run's stream. A creation or a claim has no chunk. */
-export function readEntry([id, [, text = ""]]: StreamEntry): RunEntry {
+/**
+ * Parses an entry of a run's stream: the chunks `last - chunks.length + 1` to `last`, or none and perhaps the end. A creation or a claim
+ * has no chunk.
+ */
+export function readEntry([id, [, text = ""]]: StreamEntry): { last: number; chunks: string[]; end?: RunEnd } {
   const [generation = 0, number = 0] = id.split("-").map(Number);
   if (generation === END_GENERATION) return { last: number, chunks: [], end: text as RunEnd };
   // Redis has no id 0-0, so the creation is 0-1, although it is no chunk.
