@@ -19,15 +19,7 @@ import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { takeToken } from "../store/throttle.ts";
 import { eventJob } from "../webhooks/face.ts";
-import {
-  awaitsCode,
-  confirmedOf,
-  type LeadInput,
-  overlaid,
-  presentLead,
-  readLeadInput,
-  type StoredLead,
-} from "./content.ts";
+import { awaitsCode, type LeadInput, overlaid, presentLead, readLeadInput, type StoredLead } from "./content.ts";
 
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;
@@ -134,7 +126,7 @@ function merged(
   { current, at }: { current: StoredLead | undefined; at: number },
 ): StoredLead {
   const instant = new Date(at).toISOString();
-  const confirmed = current && confirmedOf(current);
+  const confirmed = current?.confirmed;
   const newest = overlaid(current, content);
   return {
     leadId,

@@ -7,12 +7,11 @@ import { AnswerRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
 import { cutText } from "../platform/words.ts";
 
-/** The native texts of a lead, all optional. */
 export const textNames = ["name", "firstName", "company", "phone", "service", "message", "source"] as const;
 const contentNames = [...textNames, "email", "leadContext", "tracking", "consent"] as const satisfies (keyof Lead)[];
 
 /** The content of a lead that a repeated capture may change. */
-export type LeadContent = Pick<Lead, (typeof contentNames)[number] | "fields">;
+type LeadContent = Pick<Lead, (typeof contentNames)[number] | "fields">;
 
 export type StoredLead = Lead & {
   /** Content that the person verified by a code; only another code changes it. */
@@ -23,7 +22,6 @@ export type StoredLead = Lead & {
   unconfirmed?: LeadContent | undefined;
 };
 
-/** A visitor's input in stored form. */
 export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
 
 /** Maximum length of a text in `tracking`, in characters. */
@@ -116,9 +114,7 @@ function parse(text: string, path: string): unknown {
   try {
     return parseJson(Buffer.from(text));
   } catch (error) {
-    if (error instanceof SyntaxError) throw invalid(path, "must be valid JSON", error);
-    if (error instanceof AnswerRefused) throw invalid(path, "is nested too deep", error);
-    throw error;
+    throw invalid(path, error instanceof AnswerRefused ? "is nested too deep" : "must be valid JSON", error);
   }
 }
 
@@ -151,11 +147,6 @@ function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
 export function overlaid(earlier: LeadContent | undefined, later: LeadContent): LeadContent {
   const values = contentNames.map((name) => [name, later[name] ?? earlier?.[name] ?? later[name]]);
   return { ...Object.fromEntries(values), fields: mergedFields(earlier?.fields ?? {}, later.fields) };
-}
-
-/** The verified content of a lead. */
-export function confirmedOf(lead: StoredLead): LeadContent | undefined {
-  return lead.confirmed ?? (lead.status === "VERIFIED" ? overlaid(undefined, lead) : undefined);
 }
 
 /** The lead after the right code: all its content is verified. */

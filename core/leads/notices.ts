@@ -145,7 +145,6 @@ async function digestLater(runtime: Runtime, handle: string, round: string): Pro
   await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
 }
 
-/** The recipient, the subject and the language of a mail. */
 interface About {
   language: string;
   words: Words["mails"]["lead"];

@@ -244,7 +244,7 @@ function tellsOfPayment({ type, data }: StripeEvent): boolean {
 }
 
 async function noteBooking(runtime: Runtime, event: StripeEvent, name: BookingName): Promise<void> {
-  const at = secondOf(event);
+  const at = event.created ?? Date.now() / 1000;
   if (isRefunded(event)) await noteRefund(runtime, name, at);
   else if (isRefundFailed(event)) await noteFailedRefund(runtime, name, { reason: "failed", at });
   else if (tellsOfPayment(event)) await settleOrder(runtime, event, name);
@@ -294,13 +294,8 @@ async function askRefund(
   const key = `refund-${name.bookingUid}${reportedAt || ""}`;
   const order = { intent, key, metadata: { kind: "booking", ...name } };
   const asking = refund(runtime, account, order);
-  const { status, ...made } = await watched(runtime, { handle: name.handle, account }, asking);
-  return { status, at: Math.max(secondOf(made), reportedAt + 1) };
-}
-
-/** The instant of a report in s. */
-function secondOf({ created = Date.now() / 1000 }: { created?: number }): number {
-  return created;
+  const { status, created = Date.now() / 1000 } = await watched(runtime, { handle: name.handle, account }, asking);
+  return { status, at: Math.max(created, reportedAt + 1) };
 }
 
 function addressOf({ url }: CheckoutSession): string {
