@@ -175,24 +175,21 @@ t.test("overrides replace the weekly hours of their dates", async (t) => {
     list.map((text) => text.slice(8, 16)),
     ["12T13:00", "12T16:00", "14T09:00", "14T10:00", "17T09:00", "17T10:00"],
   );
-  const { open, stretches } = availableSlots(offeringOf({ ...given, overrides }), {
+  const { kinds } = availableSlots(offeringOf({ ...given, overrides }), {
     from: Date.parse("2026-10-12T00:00Z"),
     to: Date.parse("2026-10-15T00:00Z"),
   });
-  t.same(
-    open.map((at) => stretches[at]?.kind),
-    ["override", "override", "weekly", "weekly"],
-  );
+  t.same(kinds, ["override", "override", "weekly", "weekly"]);
 });
 
 t.test("without a schedule, Monday to Friday from nine to five in the event's zone", async (t) => {
   const offering = { ...offeringOf({}), timetable: timetableOf(undefined, "America/New_York"), clock: "UTC" };
-  const { at, open, stretches } = availableSlots(offering, {
+  const { at, kinds } = availableSlots(offering, {
     from: Date.parse("2026-10-10T00:00Z"),
     to: Date.parse("2026-10-13T00:00Z"),
   });
   t.equal(times(at.map(iso)), "13:00 14:00 15:00 16:00 17:00 18:00 19:00 20:00", "Monday only, UTC-4");
-  t.equal(stretches[open[0] as number]?.kind, "default");
+  t.equal(kinds[0], "default");
 });
 
 t.test("notice, window, day limit and the query's ends only filter and never move the grid", async (t) => {
@@ -373,10 +370,10 @@ t.test("the engine finds the same slots as a check of every minute with Temporal
       const busy = blocks.map(([from, to]) => ({ from, to })).sort((one, other) => one.from - other.from);
       const offering = { ...asked, busy, booked };
       const window = { from, to: from + length * minute };
-      const { at, open, stretches } = availableSlots(offering, window);
+      const { at, kinds } = availableSlots(offering, window);
       const naive = naiveSlots(offering, window);
       slots += naive.length;
-      const found = at.map((start, index) => `${iso(start)} ${stretches[open[index] as number]?.kind}`);
+      const found = at.map((start, index) => `${iso(start)} ${kinds[index]}`);
       return found.join() === naive.join() && at.every((start) => isBookable(offering, start));
     },
   );

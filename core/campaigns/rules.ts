@@ -58,8 +58,8 @@ export async function createRule(
     createdAt: instant,
     updatedAt: instant,
   };
-  if (!(await rulesOf(campaignId).create(runtime, handle, { id: ruleId, value, at, max: MAX_RULES })))
-    throw new Fail("invalid_request", { detail: `A campaign has at most ${MAX_RULES} email rules; delete one first.` });
+  const full = `A campaign has at most ${MAX_RULES} email rules; delete one first.`;
+  await rulesOf(campaignId).create(runtime, handle, { id: ruleId, value, at, max: MAX_RULES, full });
   return { rule: { ...value, handle, version: 1 } };
 }
 

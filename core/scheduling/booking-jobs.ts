@@ -5,7 +5,6 @@ import { delayUntil, minute } from "../platform/clock.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 
-/** A step in the life of a booking and its consequences. */
 interface Step {
   /** Claims the slot, which must be free; reclaims it, which succeeds too if the booking still has it; holds it as it is; or releases it. */
   slot: "claim" | "reclaim" | "hold" | "release";
@@ -64,7 +63,6 @@ export function openJobs(runtime: Clock, handle: string, booking: StoredBooking)
   ];
 }
 
-/** The job of a mail about a booking. */
 export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: NonNullable<Step["mail"]>): Job {
   const id = `mail-${bookingUid}-${mail.kind}-${sequence}`;
   return job("scheduling.mail", id, { handle, bookingUid, sequence, ...mail });
@@ -79,7 +77,6 @@ function reminderJobs(runtime: Clock, handle: string, booking: StoredBooking): J
   return [{ ...mailJob(handle, booking, { kind: "reminder" }), delay: delayUntil(runtime, due) }];
 }
 
-/** The job that ends the hold of an unpaid booking. */
 export function expiryJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
   const { bookingUid, status, holdUntil } = booking;
   if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];

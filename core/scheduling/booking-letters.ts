@@ -6,7 +6,6 @@ import { placeKind } from "../platform/places.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
 
-/** A recipient of a mail about a booking, with the role. */
 export interface Recipient {
   email: string;
   as: "attendee" | "guest" | "owner";

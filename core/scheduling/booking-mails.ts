@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
+import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
@@ -13,7 +13,6 @@ import type { Runtime } from "../platform/runtime.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { readRecord } from "../store/records.ts";
 import {
   bookingLetter,
   type EventWords,
@@ -22,6 +21,7 @@ import {
   type Recipient,
   withPresentableNames,
 } from "./booking-letters.ts";
+import { eventTypeRecords } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import { type BookingRecord, findBooking, statusAt, toBooking } from "./ledger.ts";
 import { ownerLink } from "./owner-links.ts";
@@ -102,8 +102,8 @@ async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer>
 }
 
 /** The current texts of a booking's event type; empty if it was deleted. */
-export async function eventWordsOf({ redis }: Runtime, handle: string, eventTypeId: string): Promise<EventWords> {
-  const stored = await readRecord<StoredEventType>(redis, keys.eventType(handle, eventTypeId));
+export async function eventWordsOf(runtime: Runtime, handle: string, eventTypeId: string): Promise<EventWords> {
+  const stored = await eventTypeRecords.find(runtime, handle, eventTypeId);
   const labels = new Map(stored?.bookingFields.map(({ id, label }) => [id, label]));
   return { labels, description: stored?.description ?? "" };
 }

@@ -1,7 +1,7 @@
 import { type bookingMove, type newBooking, REFUND_MINUTES, type StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { sameAddress } from "../platform/address.ts";
-import { day, minute } from "../platform/clock.ts";
+import { day, delayUntil, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { sameWord } from "../platform/words.ts";
@@ -22,9 +22,8 @@ export interface RequestedSlot {
   nonce: string | undefined;
 }
 
-export type NewBooking = Input<"handle" | "eventSlug", typeof newBooking>;
+type NewBooking = Input<"handle" | "eventSlug", typeof newBooking>;
 
-/** A request for a booking, read once. */
 export type BookingRequest = ReturnType<typeof readBookingRequest>;
 
 /** Reads a request for a booking (docs/reference.md, "Bookings"); `booking_required_fields` without a slot. */
@@ -33,7 +32,6 @@ export function readBookingRequest({ id }: Runtime, input: NewBooking, visitor: 
   return { ...input, bookingUid: id(""), slot: slotOf(input), guests: guestsOf(input), visitor, idempotency };
 }
 
-/** A request to move a booking, read once. */
 export type MoveRequest = ReturnType<typeof readMoveRequest>;
 
 /** Reads a request to move a booking; `booking_required_fields` without a slot. */
@@ -135,14 +133,13 @@ function movesWithNext(runtime: Runtime, { moves = [] }: StoredBooking): string[
   const [first] = recent;
   if (first === undefined || recent.length < MAX_MOVES_A_DAY) return [...recent, timestamp(runtime)];
   const detail = `A booking can be moved ${MAX_MOVES_A_DAY} times a day. Move it tomorrow, or cancel it and book another time.`;
-  throw limited(runtime, { limit: "moves", detail, until: Date.parse(first) + day });
+  throw limited("moves", detail, delayUntil(runtime, Date.parse(first) + day));
 }
 
 function timesOf({ start, end }: RequestedSlot): { start: string; end: string } {
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 
-/** The location that a visitor chose, else the first. */
 function locationOf({ locations }: BookableEvent["event"], chosen = ""): StoredBooking["location"] {
   return locations.find(({ type }) => sameWord(type, chosen)) ?? locations[0] ?? null;
 }

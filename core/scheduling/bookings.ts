@@ -47,7 +47,6 @@ export async function readPublicBooking(runtime: Runtime, input: PublicBookingPa
 /** The initial contents of the visitor's page. */
 export interface EventPage {
   handle: string;
-  /** The host: the handle's display name and logo. */
   host: { name: string; logoUrl: string | null };
   eventSlug: string;
   /** Null if the event type is hidden or deleted: then only the booking is shown. */
@@ -161,7 +160,6 @@ export async function listBookings(runtime: Runtime, input: BookingListing): Pro
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
 
-/** Bookings that are resumed at once. */
 const RESUME_BATCH_SIZE = 200;
 
 /**
@@ -231,27 +229,23 @@ function mustBePending(stored: BookingRecord, { sequence = stored.sequence }: Se
 async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<Listed<"uids", string>> {
   const everything = keys.bookings(input.handle, ALL_STATUSES);
   const { limit, after } = pageOf(env, input, everything);
+  const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
   const isUpwards = input.order === "asc";
-  const [lastStart, lastUid = ""] = after?.split(" ") ?? [];
-  const reached = lastStart === undefined ? [] : [Number(lastStart)];
+  const [start, uid = ""] = after?.split(" ") ?? [];
+  const reached = start === undefined ? [] : [Number(start)];
   const { from = "0000", to = "9999-12-31T23:59:59.999Z" } = input;
   const lowest = Math.max(Date.parse(from), ...(isUpwards ? reached : []));
   const highest = Math.min(Date.parse(to) - 1, ...(isUpwards ? [] : reached));
-  const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
-  const isPast = ([uid, start]: [string, string]) =>
-    start === lastStart && (isUpwards ? uid <= lastUid : uid >= lastUid);
-  const found: [string, string][] = [];
-  for (let offset = 0; found.length <= limit; offset += limit + 1) {
-    const range = isUpwards
-      ? await redis.zrangebyscore(list, lowest, highest, "WITHSCORES", "LIMIT", offset, limit + 1)
-      : await redis.zrevrangebyscore(list, highest, lowest, "WITHSCORES", "LIMIT", offset, limit + 1);
-    const rows = pairsOf(range);
-    found.push(...rows.filter((row) => !isPast(row)));
-    if (rows.length <= limit) break;
-  }
-  const last = found.length > limit ? found[limit - 1] : undefined;
+  const same = [Math.max(lowest, ...reached), Math.min(highest, ...reached)] as const;
+  const sameStart = start === undefined ? [] : await redis.zrangebyscore(list, ...same);
+  const offset = sameStart.filter((one) => (isUpwards ? one <= uid : one >= uid)).length;
+  const found = isUpwards
+    ? await redis.zrangebyscore(list, lowest, highest, "WITHSCORES", "LIMIT", offset, limit + 1)
+    : await redis.zrevrangebyscore(list, highest, lowest, "WITHSCORES", "LIMIT", offset, limit + 1);
+  const rows = pairsOf(found);
+  const last = rows.length > limit ? rows[limit - 1] : undefined;
   return {
-    uids: found.slice(0, limit).map(([uid]) => uid),
+    uids: rows.slice(0, limit).map(([uid]) => uid),
     nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, everything),
   };
 }

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { SelectedCalendars } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
-import type { StoredSchedule } from "../../schemas/scheduling.ts";
 import {
   type BusyInterval,
   CalendarServerError,
@@ -15,12 +14,12 @@ import type { Job, Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { readRecords } from "../store/records.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
 import { keptObjects, type Reading, readingField, tagsIn, writeReading } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
+import { readCatalogSnapshot } from "./catalog.ts";
 import { updateHealth } from "./credentials.ts";
-import { keepSelection, type Selection, selectionsOf } from "./selections.ts";
+import { type Selection, type StoredSelection, selectionsOf } from "./selections.ts";
 import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars, and age of busy times that a booking has read again (docs/reference.md, "Slots"). */
@@ -61,7 +60,10 @@ export async function pullCalendars(
 
 /** Replaces the selection of an account, and reads the selected calendars. The first pull is written with the selection. */
 export async function changeSelection(runtime: Runtime, handle: string, selected: SelectedCalendars): Promise<void> {
-  await keepSelection(runtime, { handle, selected, pull: nextPull(handle, Date.now()) });
+  const stored: StoredSelection = { ...selected, at: Date.now() };
+  await runtime.queues.commit(handle, [nextPull(handle, stored.at)], (transaction) =>
+    transaction.hset(keys.selectedCalendars(handle), selected.credentialId, JSON.stringify(stored)),
+  );
   await readSelected(runtime, handle);
 }
 
@@ -81,7 +83,6 @@ export async function refreshOldBusy(runtime: Runtime, handle: string): Promise<
   await endsWithin(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
 }
 
-/** The running pulls of a process by handle. */
 const pullsOf = perConnection(() => new Map<string, Promise<void>>());
 
 /**
@@ -135,7 +136,8 @@ function nextPull(handle: string, after: number): Job {
 async function pull(runtime: Runtime, handle: string): Promise<void> {
   const readAt = Date.now();
   const selections = (await selectionsOf(runtime, handle)).filter(({ busyCalendarIds }) => busyCalendarIds.length > 0);
-  const zone = await scheduleZone(runtime, handle);
+  // For calendars without a zone: that of the handle's oldest schedule.
+  const zone = (await readCatalogSnapshot(runtime, handle))?.schedules[0]?.timeZone ?? "UTC";
   // Accounts that failed last time wait, then slow ones, so that they delay no other.
   const left = [...selections].sort((one, other) => effortOf(one) - effortOf(other));
   const pullNext = async (): Promise<void> => {
@@ -247,7 +249,6 @@ interface CalendarToRead {
   zone: string;
 }
 
-/** Updates the stored objects of a calendar to the provider's current state. */
 async function readCalendar(runtime: Runtime, selection: Selection, calendar: CalendarToRead): Promise<void> {
   for (let readings = 0; readings < MAX_READINGS; readings++)
     if (await isReadOnce(runtime, selection, calendar)) return;
@@ -277,13 +278,6 @@ async function isReadOnce(
 /** Key of a calendar's objects. Servers that know each user's calendars by the same URLs are common. */
 function objectsOf({ handle, credentialId }: ProviderAccount, calendarId: string): string {
   return keys.calendarObjects(handle, digest(`${credentialId} ${calendarId}`));
-}
-
-/** Zone of the handle's oldest schedule, for calendars without one. */
-async function scheduleZone({ redis }: Runtime, handle: string): Promise<string> {
-  const ids = await redis.zrange(keys.schedules(handle), 0, "0");
-  const [schedule] = await readRecords<StoredSchedule>(redis, ids, (id) => keys.schedule(handle, id));
-  return schedule?.timeZone ?? "UTC";
 }
 
 const digest = (text: string): string => digestOf(text).slice(0, 22);

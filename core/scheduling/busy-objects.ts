@@ -47,7 +47,11 @@ export async function writeReading(runtime: Runtime, handle: string, change: Cha
   const { key, last, answer } = change;
   const { isWhole, removed, changed } = answer;
   const others = isWhole ? 0 : (await redis.hlen(key)) - removed.length;
-  if (others + changed.length > MAX_OBJECTS) await giveUp(redis, key);
+  if (others + changed.length > MAX_OBJECTS) {
+    // Its last state stays, and it is read as a whole next time.
+    await redis.hdel(key, readingField);
+    throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
+  }
   const draft = keys.calendarDraft(handle, runtime.id(""));
   try {
     await writeDraft(redis, draft, change);
@@ -67,12 +71,6 @@ async function writeDraft(redis: Redis, draft: string, { answer, reading }: Chan
   for (const some of chunksOf(answer.changed, BATCH_SIZE))
     await write(some.flatMap((one) => [one.objectId, packed(one)]));
   await write([readingField, JSON.stringify(reading)]);
-}
-
-/** Gives up on a calendar that is too large. Its last state stays, and it is read as a whole next time. */
-async function giveUp(redis: Redis, key: string): Promise<never> {
-  await redis.hdel(key, readingField);
-  throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
 }
 
 /** Tag, and for each uid its times in sequence. */

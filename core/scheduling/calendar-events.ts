@@ -36,9 +36,7 @@ interface Sync {
     event?: (WrittenEvent & { credentialId: string; calendarId: string }) | undefined;
     meeting?: (WrittenMeeting & { credentialId: string }) | undefined;
   };
-  /** The new meeting link, if one was created. */
   meetingUrl?: string | undefined;
-  /** The first failed provider. */
   failure?: { account: ProviderAccount; error: Error };
 }
 
@@ -162,7 +160,6 @@ async function accountOf({ runtime, handle }: Sync, id: string): Promise<Provide
   return credential && { handle, ...credential };
 }
 
-/** Calls a provider and stores its new state; records its failure. */
 async function attempt(
   sync: Sync,
   account: ProviderAccount | undefined,

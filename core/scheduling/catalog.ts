@@ -1,4 +1,3 @@
-import type { Redis } from "ioredis";
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
 import { localDay, type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
 import { minute } from "../platform/clock.ts";
@@ -42,10 +41,7 @@ interface Catalog {
 }
 
 /** The state that a request needs first: the catalog, and the version of the handle's booked and busy times. */
-export interface CatalogSnapshot {
-  catalog: Catalog;
-  timesVersion: string;
-}
+export type CatalogSnapshot = Catalog & { timesVersion: string };
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
@@ -64,15 +60,21 @@ export async function readCatalogSnapshot({ redis }: Runtime, handle: string): P
   const state = `${epoch ?? ""} ${version}`;
   const catalog = await catalogsOf(redis).get(handle, state, async () => {
     // The read data may be newer than the version, never older: then the next request reads it again.
-    const read = await readCatalog(redis, handle);
-    return { ...read, version, state, bytes: bytesOf(read) };
+    const store = { redis };
+    const [schedules, events] = await Promise.all([
+      scheduleRecords.all(store, handle),
+      eventTypeRecords.all(store, handle),
+    ]);
+    const offers = new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)]));
+    const bytes = 500 + 3 * JSON.stringify({ schedules, events }).length;
+    return { version, state, bytes, schedules, offers };
   });
-  return { catalog, timesVersion };
+  return { ...catalog, timesVersion };
 }
 
 /** An event type by its id, whatever its slug and status; undefined if it was deleted. */
 export function offerOf(snapshot: CatalogSnapshot | undefined, eventTypeId = ""): BookableEvent | undefined {
-  return [...(snapshot?.catalog.offers.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId);
+  return [...(snapshot?.offers.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId);
 }
 
 /** The most bookings of an event type that may start on the local day [from, to) of a start; undefined without a limit. */
@@ -115,17 +117,4 @@ function termsOf(event: StoredEventType, timetable: SlotTerms["timetable"]): Slo
 function slugTaken(): Fail {
   const errors = [{ path: "/slug", message: "is already the slug of another event type" }];
   return new Fail("event_type_slug_taken", { errors });
-}
-
-function bytesOf({ schedules, offers }: Pick<Catalog, "schedules" | "offers">): number {
-  const events = [...offers.values()].map(({ event }) => event);
-  return 500 + 3 * JSON.stringify({ schedules, events }).length;
-}
-
-async function readCatalog(redis: Redis, handle: string): Promise<Pick<Catalog, "schedules" | "offers">> {
-  const [all, events] = await Promise.all([
-    scheduleRecords.all({ redis }, handle),
-    eventTypeRecords.all({ redis }, handle),
-  ]);
-  return { schedules: all, offers: new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, all)])) };
 }

@@ -12,7 +12,6 @@ import { failedRefundJobs } from "./booking-payments.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
-/** The connected accounts of handles. */
 export const credentialRecords = new Records<StoredCredential>("integration_not_found", [
   keys.credential,
   keys.credentials,
@@ -64,10 +63,8 @@ async function tryKeep(
     throw new Fail("invalid_request", {
       detail: `A handle has at most ${MAX_ACCOUNTS} connected accounts; disconnect one first.`,
     });
-  const at = runtime.now();
-  const stamp = { status: "OK" as const, createdAt: new Date(at).toISOString() };
-  const id = runtime.id("cred_");
-  const bare = { credentialId: id, ...made, ...stamp };
+  const [id, at] = [runtime.id("cred_"), runtime.now()];
+  const bare = { credentialId: id, ...made, status: "OK" as const, createdAt: new Date(at).toISOString() };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
   const isKept = await credentialRecords.create(runtime, handle, { id, value, at, jobs, max: all.length + 1 });
   return isKept ? toCredential(value) : undefined;

@@ -34,10 +34,8 @@ export async function createEventType(
   const stamp = new Date(runtime.now()).toISOString();
   const id = runtime.id("etp_");
   const value = { ...fields, eventTypeId: id, createdAt: stamp, updatedAt: stamp } as StoredEventType;
-  if (!(await eventTypeRecords.create(runtime, handle, { id, value, at: Date.parse(stamp), max: MAX_EVENT_TYPES })))
-    throw new Fail("invalid_request", {
-      detail: `A handle has at most ${MAX_EVENT_TYPES} event types; delete one first.`,
-    });
+  const full = `A handle has at most ${MAX_EVENT_TYPES} event types; delete one first.`;
+  await eventTypeRecords.create(runtime, handle, { id, value, at: Date.parse(stamp), max: MAX_EVENT_TYPES, full });
   return { eventType: await toEventType(runtime, handle, { ...value, version: 1 }) };
 }
 
@@ -139,7 +137,7 @@ function changedBy(current: Stored, changes: Omit<EventTypeChange, keyof EventTy
 }
 
 async function toEventType(runtime: Runtime, handle: string, stored: Stored): Promise<EventType> {
-  const schedules = (await readCatalogSnapshot(runtime, handle))?.catalog.schedules ?? [];
+  const schedules = (await readCatalogSnapshot(runtime, handle))?.schedules ?? [];
   const { timeZone } = bookableEventOf(handle, stored, schedules);
   const reason = await paymentProblem(runtime, handle, stored.payment);
   const url = eventUrl(runtime, handle, stored.slug);

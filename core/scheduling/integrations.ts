@@ -91,10 +91,7 @@ export async function disconnectAccount(
 export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
   const left: ProviderKey[] = [];
   for (const { providerKey, credentialId } of await credentialRecords.all(runtime, handle)) {
-    const isTold = await giveBack(runtime, { handle, providerKey, credentialId }).catch((error: Error) =>
-      notRevoked(runtime, { handle, providerKey }, error),
-    );
-    if (!isTold) left.push(providerKey);
+    if (!(await giveBack(runtime, { handle, providerKey, credentialId }))) left.push(providerKey);
   }
   return left;
 }
@@ -126,13 +123,9 @@ export async function revoke(
     await disconnect(runtime, { account, secret: secret() });
     return true;
   } catch (error) {
-    return notRevoked(runtime, { handle, providerKey }, error as Error);
+    runtime.log.warn({ handle, providerKey, error: (error as Error).message }, "integration.revoke_failed");
+    return false;
   }
-}
-
-function notRevoked({ log }: Runtime, account: { handle: string; providerKey: ProviderKey }, error: Error): false {
-  log.warn({ ...account, error: error.message }, "integration.revoke_failed");
-  return false;
 }
 
 async function isUsed(

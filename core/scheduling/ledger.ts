@@ -42,7 +42,6 @@ export interface Change {
   idempotency?: IdempotencyRecord | undefined;
 }
 
-/** A change of a handle's booking, as it is committed. */
 export interface Transition extends Change {
   handle: string;
   /** The booking as read before; absent for a new one. */
@@ -52,7 +51,7 @@ export interface Transition extends Change {
 }
 
 /** The result of a transition; `repeated` if its idempotency key was used before. */
-export type CommitResult = { kind: "written"; booking: Booking } | { kind: "changed" | "taken" | "full" | "repeated" };
+type CommitResult = { kind: "written"; booking: Booking } | { kind: "changed" | "taken" | "full" | "repeated" };
 
 /** Real ms for which the answers to idempotency keys are stored (docs/reference.md, "Idempotency"). */
 const RECORD_TTL_MS = 86_400_000;
@@ -227,21 +226,17 @@ function networkLimit(env: Runtime["env"], visitor: Visitor = {}): { interval: n
 function networkLimited(wait: number): Fail {
   const minutes = Math.ceil(wait / 60_000);
   const detail = `Too many bookings were made or changed from this network. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
-  return new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000), detail, more: { limit: "network" } });
+  return limited("network", detail, wait);
 }
 
 /** `rate_limited` for an attendee whose next booking begins in `wait` ms of domain time. */
 function attendeeLimited(runtime: Runtime, wait: number): Fail {
   const { PUBLIC_BOOKINGS_PER_ATTENDEE: most } = runtime.env;
   const detail = `This address already has ${most} future bookings. Cancel one of them, or wait until the next one has begun.`;
-  return limited(runtime, { limit: "attendee", detail, until: runtime.now() + wait });
+  return limited("attendee", detail, delayUntil(runtime, runtime.now() + wait));
 }
 
-/** `rate_limited` by a limit of visitors, until an instant of domain time. */
-export function limited(
-  runtime: Runtime,
-  { limit, detail, until }: { limit: "attendee" | "moves"; detail: string; until: number },
-): Fail {
-  const retryAfter = Math.max(1, Math.ceil(delayUntil(runtime, until) / 1000));
-  return new Fail("rate_limited", { retryAfter, detail, more: { limit } });
+/** `rate_limited` by a limit of visitors, for `wait` real ms. */
+export function limited(limit: "attendee" | "moves" | "network", detail: string, wait: number): Fail {
+  return new Fail("rate_limited", { retryAfter: Math.max(1, Math.ceil(wait / 1000)), detail, more: { limit } });
 }

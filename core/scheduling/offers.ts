@@ -20,7 +20,6 @@ import { bookedTimes, cachedTimes, type Times } from "./times.ts";
 
 /** Longest window of one query, in ms (docs/reference.md, "Slots"). */
 const MAX_WINDOW_MS = 62 * day;
-/** Most slots of one response. */
 const MAX_SLOTS = 5000;
 /** Bytes of answers that a process caches. */
 const MAX_CACHED_BYTES = 16 * 2 ** 20;
@@ -40,7 +39,7 @@ export async function listPublicEventTypes(
 ): Promise<{ events: PublicEvent[] }> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   if (snapshot === undefined) throw new Fail("not_found");
-  return { events: [...snapshot.catalog.offers.values()].filter(isPublicEvent).map(publicEvent) };
+  return { events: [...snapshot.offers.values()].filter(isPublicEvent).map(publicEvent) };
 }
 
 /** One public event type; `event_type_not_found` for an unknown, hidden or inactive one. */
@@ -64,7 +63,7 @@ export interface Bookable extends BookableEvent {
 /** A public event type; `event_type_not_found`. */
 export async function findBookableEvent(runtime: Runtime, handle: string, slug: string): Promise<Bookable> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
-  const bookable = snapshot?.catalog.offers.get(slug);
+  const bookable = snapshot?.offers.get(slug);
   if (snapshot === undefined || bookable === undefined || !isPublicEvent(bookable))
     throw new Fail("event_type_not_found");
   return { ...bookable, snapshot };
@@ -89,8 +88,7 @@ export async function listSlots(
   const bookable = await findBookableEvent(runtime, input.handle, input.eventSlug);
   const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;
   const now = runtime.now();
-  const { catalog, timesVersion } = bookable.snapshot;
-  const state = `${catalog.state} ${timesVersion}`;
+  const state = `${bookable.snapshot.state} ${bookable.snapshot.timesVersion}`;
   const times = await cachedTimes(runtime.redis, handle, { state, ...reachOf(bookable.terms, window) });
   // Slots start, and booking windows end, at whole minutes: between two of them the same slots are far enough ahead.
   const minutes = `${Math.floor(now / minute)} ${Math.ceil(now / minute)}`;
@@ -163,8 +161,7 @@ function slotAnswerOf(
 /** A digest of the answer's parts, which are a twentieth of its bytes. */
 function tagOf(event: BookableEvent["event"], { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Each kind applies until the next entry.
-  const changes = offered.stretches.filter(({ kind }, at) => kind !== offered.stretches[at - 1]?.kind);
-  const kinds = changes.map(({ kind, from }) => `${kind} ${from}`).join(" ");
+  const kinds = offered.kinds.flatMap((kind, at) => (kind === offered.kinds[at - 1] ? [] : `${kind} ${at}`)).join(" ");
   const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
   return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
 }

@@ -2,7 +2,6 @@ import { addressDigest } from "../platform/address.ts";
 import type { Env } from "../platform/env.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
-/** The purposes of links in owners' mails. */
 const linkPurposes = ["open", "confirm", "decline"] as const;
 
 /** A link: one booking at the time of the mail, one purpose, one owner. */

@@ -1,4 +1,4 @@
-import type { BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
+import type { Booking, BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { availableSlots, checkNonce, isBookable, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
@@ -17,7 +17,7 @@ import {
 } from "./booking-request.ts";
 import { refreshOldBusy } from "./busy-calendars.ts";
 import { type BookableEvent, dayLimitOf } from "./catalog.ts";
-import { type CommitResult, commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
+import { commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
 import { type Bookable, findBookableEvent, slotRequestOf } from "./offers.ts";
 import { readStoredAnswer } from "./repeats.ts";
 import { readTimes } from "./times.ts";
@@ -36,10 +36,11 @@ export async function createBooking(
   const earlier = await earlierAnswer(runtime, request);
   if (earlier) return earlier;
   try {
-    return await book(runtime, request);
+    const booking = await commitChecked(runtime, request, (bookable) => bookingTransition(runtime, bookable, request));
+    return await (booking.status === "PENDING_PAYMENT" ? openCheckout(runtime, request) : toBookingAnswer(booking));
   } catch (error) {
     // The first request with this key may have just taken the slot.
-    const isTaken = error instanceof Fail && error.code === "scheduling_slot_unavailable";
+    const isTaken = error instanceof Fail && /^(scheduling_slot_unavailable|idempotency_in_progress)$/.test(error.code);
     const first = isTaken ? await earlierAnswer(runtime, request) : undefined;
     if (first) return first;
     throw error;
@@ -56,9 +57,9 @@ export async function rescheduleBooking(
   caller: Caller,
 ): Promise<BookingAnswer> {
   const request = readMoveRequest(input, caller);
-  const result = await commitChecked(runtime, request, (bookable) => moveTransition(runtime, bookable, request));
-  if (result.kind === "written") return toBookingAnswer(result.booking);
-  throw new Fail("scheduling_slot_unavailable");
+  return toBookingAnswer(
+    await commitChecked(runtime, request, (bookable) => moveTransition(runtime, bookable, request)),
+  );
 }
 
 /** The response of an earlier request with the same key, or one that this request completes for it; undefined if there is none. */
@@ -77,32 +78,22 @@ async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise
   return undefined;
 }
 
-async function book(runtime: Runtime, request: BookingRequest): Promise<BookingAnswer> {
-  const result = await commitChecked(runtime, request, (bookable) => bookingTransition(runtime, bookable, request));
-  if (result.kind === "written")
-    return result.booking.status === "PENDING_PAYMENT"
-      ? openCheckout(runtime, request)
-      : toBookingAnswer(result.booking);
-  const answer = await earlierAnswer(runtime, request);
-  if (answer) return answer;
-  throw new Fail("idempotency_in_progress", { retryAfter: 1 });
-}
-
 /**
  * Checks a request against the current catalog and busy times and commits the transition; retries after a concurrent change.
- * `event_type_not_found`; `scheduling_slot_unavailable` if the slot is not free.
+ * `event_type_not_found`; `scheduling_slot_unavailable` if the slot is not free; `idempotency_in_progress` if the key was used.
  */
 async function commitChecked(
   runtime: Runtime,
   request: BookingRequest | MoveRequest,
   transitionOf: (bookable: Bookable) => Promise<Transition>,
-): Promise<CommitResult> {
+): Promise<Booking> {
   const { handle } = request;
   const refreshing = refreshOldBusy(runtime, handle);
   return retryOnConflict(runtime.redis, keys.booking(handle, request.bookingUid), async () => {
     const [bookable] = await Promise.all([findBookableEvent(runtime, handle, request.eventSlug), refreshing]);
     const result = await commitBooking(runtime, await transitionOf(bookable));
-    if (result.kind === "written" || result.kind === "repeated") return result;
+    if (result.kind === "written") return result.booking;
+    if (result.kind === "repeated") throw new Fail("idempotency_in_progress", { retryAfter: 1 });
     if (result.kind !== "changed") throw new Fail("scheduling_slot_unavailable");
     return undefined;
   });
@@ -139,8 +130,7 @@ async function moveTransition(runtime: Runtime, bookable: Bookable, request: Mov
 
 /** The catalog and the limits by which a request for a slot is judged. */
 function judgedBy(bookable: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
-  const { version } = bookable.snapshot.catalog;
-  return { handle, catalogVersion: version, dayLimit: dayLimitOf(bookable, slot.start), visitor };
+  return { handle, catalogVersion: bookable.snapshot.version, dayLimit: dayLimitOf(bookable, slot.start), visitor };
 }
 
 /** A slot, and the circumstances that decide whether it can be booked. */

@@ -28,17 +28,10 @@ export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promi
   const changed = await scheduleRecords.change(runtime, handle, { id: scheduleId, expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
-  const isCreated = await scheduleRecords.create(runtime, handle, {
-    id: scheduleId,
-    value: made,
-    at,
-    max: MAX_SCHEDULES,
-  });
+  const full = `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.`;
+  const created = { id: scheduleId, value: made, at, max: MAX_SCHEDULES, full };
   // A concurrent request may have created it; then this one replaces it.
-  if (!isCreated && (await scheduleRecords.find(runtime, handle, scheduleId)))
-    return putSchedule(runtime, { ...input, scheduleId });
-  if (!isCreated)
-    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.` });
+  if (!(await scheduleRecords.create(runtime, handle, created))) return putSchedule(runtime, { ...input, scheduleId });
   return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
 }
 

@@ -6,7 +6,7 @@ import {
   type ProviderMeetings,
   providers,
 } from "../engines/calendars/calendars.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { credentialRecords } from "./credentials.ts";
 
@@ -18,7 +18,6 @@ export interface Selection {
   destinationCalendarId: string | null;
 }
 
-/** A calendar for bookings. */
 export interface Destination {
   account: ProviderAccount;
   calendars: ProviderCalendars;
@@ -26,18 +25,7 @@ export interface Destination {
 }
 
 /** The stored form; `at` is its creation in real ms. */
-type Stored = SelectedCalendars & { at: number };
-
-/** Replaces the selection of an account, with the job of its next pull. */
-export async function keepSelection(
-  { queues }: Runtime,
-  { handle, selected, pull }: { handle: string; selected: SelectedCalendars; pull: Job },
-): Promise<void> {
-  const stored: Stored = { ...selected, at: Date.now() };
-  await queues.commit(handle, [pull], (transaction) =>
-    transaction.hset(keys.selectedCalendars(handle), selected.credentialId, JSON.stringify(stored)),
-  );
-}
+export type StoredSelection = SelectedCalendars & { at: number };
 
 /** The selections of a handle whose accounts are still connected, oldest first; others are forgotten. */
 export async function selectionsOf(runtime: Runtime, handle: string): Promise<Selection[]> {
@@ -51,7 +39,7 @@ export async function selectionsOf(runtime: Runtime, handle: string): Promise<Se
     const json = stored[credential.credentialId];
     const calendars = providers[credential.providerKey]?.calendars;
     if (json === undefined || calendars === undefined) return [];
-    const { busyCalendarIds, destinationCalendarId = null, at = 0 } = JSON.parse(json) as Stored;
+    const { busyCalendarIds, destinationCalendarId = null, at = 0 } = JSON.parse(json) as StoredSelection;
     return [{ at, account: { handle, ...credential }, calendars, busyCalendarIds, destinationCalendarId }];
   });
   return found.sort((one, other) => one.at - other.at);

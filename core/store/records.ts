@@ -39,8 +39,9 @@ interface NewRecord<T> {
   at: number;
   jobs?: (Job | EventJob)[];
   beside?: Companion;
-  /** Most records of the list. */
+  /** Most records of the list, and the detail of the failure if it is full. */
   max?: number;
+  full?: string;
 }
 
 interface Change<T> {
@@ -90,9 +91,11 @@ export class Records<T> {
     return { records: await this.named(store, input.handle, ids), nextCursor };
   }
 
-  /** Writes version 1 of a record with its jobs; false if it already exists, or if its list has `max` records. */
+  /** Writes version 1 of a record with its jobs; false if it already exists. If its list is full: `invalid_request`, or false without `full`. */
   async create(store: Store, handle: string, made: NewRecord<T>): Promise<boolean> {
-    return (await this.#put(store, handle, { ...made, version: 0 })) === "written";
+    const result = await this.#put(store, handle, { ...made, version: 0 });
+    if (result === "full" && made.full) throw new Fail("invalid_request", { detail: made.full });
+    return result === "written";
   }
 
   /**

@@ -47,8 +47,8 @@ export async function createWebhook(runtime: Runtime, input: WebhookInput): Prom
     secret: seal(runtime.env, sealedPlace(handle, webhookId), secret),
     previous: [],
   };
-  if (!(await webhookRecords.create(runtime, handle, { id: webhookId, value, at, max: MAX_ENDPOINTS })))
-    throw new Fail("invalid_request", { detail: `A handle has at most ${MAX_ENDPOINTS} webhooks.` });
+  const full = `A handle has at most ${MAX_ENDPOINTS} webhooks.`;
+  await webhookRecords.create(runtime, handle, { id: webhookId, value, at, max: MAX_ENDPOINTS, full });
   return { webhook: { ...toWebhook(value), secret } };
 }
 

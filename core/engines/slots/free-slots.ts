@@ -1,6 +1,6 @@
 import { day, hour, minute } from "../../platform/clock.ts";
 import { type Zone, zoneOver } from "../../platform/zones.ts";
-import { type OpenInterval, openTimes, type Timetable } from "./availability.ts";
+import { type Kind, type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
 /** A busy block, in ms since 1970. */
 export interface Busy {
@@ -41,11 +41,10 @@ export interface SlotRequest extends SlotTerms {
   now: number;
 }
 
-/** Slots by their starts in ms, and for each the index of the open interval in which it starts. */
+/** Slots by their starts in ms, and for each the kind of the hours in which it starts. */
 export interface AvailableSlots {
   at: number[];
-  open: number[];
-  stretches: OpenInterval[];
+  kinds: Kind[];
 }
 
 /** Longest local date, with two hours for time changes. */
@@ -73,38 +72,40 @@ interface SearchWindow {
  */
 export function availableSlots(offering: SlotRequest, window: SearchWindow): AvailableSlots {
   const { from, to } = boundsOf(offering, window);
-  const found: AvailableSlots = { at: [], open: [], stretches: from < to ? bookableTimes(offering, { from, to }) : [] };
+  const found: AvailableSlots = { at: [], kinds: [] };
+  const open = from < to ? bookableTimes(offering, { from, to }) : [];
   const { interval } = offering.rules;
   const clock = zoneOver(offering.clock, from - 2 * day, to);
-  for (const { index, free, last } of startRanges(found.stretches, offering, to)) {
+  for (const { kind, free, last } of startRanges(open, offering, to)) {
     if (last < from) continue;
     const first = aligned(free, anchorOf(interval), clock);
     const skipped = Math.max(0, Math.ceil((from - first) / interval));
     for (let at = first + skipped * interval; at <= last; at += interval) {
       if (found.at.length === window.maxStarts) return found;
       found.at.push(at);
-      found.open.push(index);
+      found.kinds.push(kind);
     }
   }
   return found;
 }
 
-/** The free times of the open intervals before `to`, in one pass over them and the blocks: each with its interval and its last start. */
+/** The free times of the open intervals before `to`, in one pass over them and the blocks: each with its kind and its last start. */
 function* startRanges(
   open: OpenInterval[],
   { busy, rules }: SlotRequest,
   to: number,
-): Generator<{ index: number; free: number; last: number }> {
+): Generator<{ kind: Kind; free: number; last: number }> {
   const padded = busy.map(({ from, to }) => ({ from: from - rules.after, to: to + rules.before }));
   let at = 0;
-  for (const [index, stretch] of open.entries()) {
+  for (const stretch of open) {
     if (stretch.from >= to) return;
     let free = stretch.from;
     while (free < stretch.to) {
       while ((padded[at]?.to ?? Number.POSITIVE_INFINITY) <= free) at++;
       const block = padded[at] ?? noBlock;
       const end = Math.min(stretch.latestEnd, block.from);
-      if (block.from > free) yield { index, free, last: Math.min(stretch.to - 1, end - rules.duration, to - 1) };
+      if (block.from > free)
+        yield { kind: stretch.kind, free, last: Math.min(stretch.to - 1, end - rules.duration, to - 1) };
       if (block.from >= stretch.to) break;
       free = block.to;
     }

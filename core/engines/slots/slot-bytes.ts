@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { day, minute } from "../../platform/clock.ts";
-import type { Kind, OpenInterval } from "./availability.ts";
+import type { Kind } from "./availability.ts";
 import type { AvailableSlots } from "./free-slots.ts";
 import { type Nonces, TAG_LENGTH } from "./nonce.ts";
 
@@ -29,9 +29,9 @@ export function slotBytes({ offered, duration, timeZone, nonces }: SlotList): Ui
   let slots = "";
   for (let index = 0; index < offered.at.length; index++) {
     const start = offered.at[index] as number;
-    const { kind } = offered.stretches[offered.open[index] as number] as OpenInterval;
+    const members = shared[offered.kinds[index] as Kind];
     const tag = nonces.tags.slice(index * TAG_LENGTH, (index + 1) * TAG_LENGTH);
-    slots += `${index === 0 ? "" : ","}{"start":"${timeText(start)}","end":"${timeText(start + duration)}",${shared[kind]}${tag}"}`;
+    slots += `${index === 0 ? "" : ","}{"start":"${timeText(start)}","end":"${timeText(start + duration)}",${members}${tag}"}`;
   }
   return Buffer.from(`{"slots":[${slots}],"displayTimeZone":${JSON.stringify(timeZone)}}`, "latin1");
 }
