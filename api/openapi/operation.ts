@@ -77,24 +77,17 @@ function writing(row: Row, { components }: Surroundings): Writing {
 }
 
 function pathAndQuery(row: Row, around: Surroundings): Parameter[] {
-  const fields = new Map(publishedProperties(row.input, writing(row, around)));
-  const required = requiredNames(row.input);
-  const parameter = (name: string, place: "path" | "query"): Parameter => {
-    const { description, ...schema } = fields.get(name) ?? { type: "string" };
-    const isNeeded = place === "path" || required.includes(name);
-    return {
-      name,
-      in: place,
-      required: isNeeded,
-      ...(description ? { description: String(description) } : {}),
-      schema,
-    };
-  };
+  const names = pathNames(row.path);
+  const required = [...names, ...requiredNames(row.input)];
+  const path = publishedProperties(row.input, writing(row, around)).filter(([name]) => names.includes(name));
   const query = hasQuery(row) ? otherFields(row, around) : [];
-  return [
-    ...pathNames(row.path).map((name) => parameter(name, "path")),
-    ...query.map(([name]) => parameter(name, "query")),
-  ];
+  return [...path, ...query].map(([name, { description, ...schema }], at) => ({
+    name,
+    in: at < path.length ? "path" : "query",
+    required: required.includes(name),
+    ...(description ? { description: String(description) } : {}),
+    schema,
+  }));
 }
 
 /** Header parameters that a client sets: those of the row, and those of a signature. Browsers set the others themselves. */
