@@ -2,14 +2,7 @@ import * as core from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import * as shape from "../schemas/account.ts";
 import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
-import {
-  authorizationView,
-  oauthFailureView,
-  pairedView,
-  pairingView,
-  signInAnswer,
-  signInView,
-} from "./account-view.ts";
+import * as view from "./account-view.ts";
 import { browserPage, failureView } from "./failure-view.ts";
 import type { Request } from "./request.ts";
 import { anyone, operator, page, type Row, route, user } from "./route.ts";
@@ -80,8 +73,11 @@ export const accountRows: Row[] = [
       "Answers 202 until the user has decided, and the session once. A wrong verifier is refused; the fifth ends the attempt.",
     failures: ["attempt_expired", "attempt_denied", "device_proof_mismatch"],
   }),
-  page(`GET ${desktop}/authorize`, shape.pairingPage, core.visitPairing, pairingView, browserPage),
-  page(`POST ${desktop}/decide`, shape.pairingForm, core.decideByForm, pairedView, { ...browserPage, accepts: "form" }),
+  page(`GET ${desktop}/authorize`, shape.pairingPage, core.visitPairing, view.pairingView, browserPage),
+  page(`POST ${desktop}/decide`, shape.pairingForm, core.decideByForm, view.pairedView, {
+    ...browserPage,
+    accepts: "form",
+  }),
 ];
 
 /** The built-in sign-in at the path of LOGIN_URL. */
@@ -91,19 +87,19 @@ export function signInRows(path: string): Row[] {
     fail.code === "not_found" ? undefined : failureView(fail, request);
   const headerInputs = ["origin", "host", "cookie", "userAgent", "visitorLanguage"] as const;
   return [
-    page(`GET ${line}`, shape.signInPage, core.openSignIn, signInView, { errorView, headerInputs: ["cookie"] }),
-    page(`POST ${line}`, shape.signInForm, core.signIn, signInView, {
+    page(`GET ${line}`, shape.signInPage, core.openSignIn, view.signInView, { errorView, headerInputs: ["cookie"] }),
+    page(`POST ${line}`, shape.signInForm, core.signIn, view.signInView, {
       errorView,
       headerInputs,
       accepts: "form",
-      page: signInAnswer,
+      page: view.signInAnswer,
     }),
   ];
 }
 
 const authorize = "/oauth/authorize";
 const person = { ...browserPage, said: { invalid_request: "appUnknown" } } as const;
-const client = { errorView: (fail: Fail) => oauthFailureView(fail), hidden: true };
+const client = { errorView: (fail: Fail) => view.oauthFailureView(fail), hidden: true };
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
@@ -112,13 +108,13 @@ export const authorizationRows: Row[] = [
     hidden: true,
   }),
   route("POST /oauth/register", anyone, shape.clientRegistration, core.registerClient, {
-    errorView: (fail) => oauthFailureView(fail, "invalid_client_metadata"),
+    errorView: (fail) => view.oauthFailureView(fail, "invalid_client_metadata"),
     hidden: true,
     status: 201,
     returns: shape.registeredClient,
   }),
-  page(`GET ${authorize}`, shape.authorizationPage, core.askAuthorization, authorizationView, person),
-  page(`POST ${authorize}`, shape.authorizationForm, core.decideAuthorization, authorizationView, {
+  page(`GET ${authorize}`, shape.authorizationPage, core.askAuthorization, view.authorizationView, person),
+  page(`POST ${authorize}`, shape.authorizationForm, core.decideAuthorization, view.authorizationView, {
     ...person,
     accepts: "form",
   }),

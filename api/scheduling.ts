@@ -2,13 +2,7 @@ import * as core from "../core/scheduling/face.ts";
 import * as shape from "../schemas/scheduling.ts";
 import { listOf, listQuery, nothing, object } from "../schemas/schema.ts";
 import { anyone, creator, page, type Row, route, type View } from "./route.ts";
-import {
-  cancelledView,
-  eventListView,
-  ownerBookingView,
-  schedulingFailure,
-  schedulingView,
-} from "./scheduling-view.ts";
+import * as view from "./scheduling-view.ts";
 
 const owned = "/v2/handles/:handle/scheduling";
 const schedules = `${owned}/schedules` as const;
@@ -23,7 +17,7 @@ const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
 
 const visitor = { guard: core.admitVisitor, tag: "Booking" };
 const visitorPage = {
-  errorView: schedulingFailure,
+  errorView: view.schedulingFailure,
   said: { not_found: "eventMissing", service_unavailable: "calendarAway" },
 } as const;
 const headerInputs = ["visitorLanguage"] as const;
@@ -160,7 +154,7 @@ export const schedulingRows: Row[] = [
     ...visitor,
     subject: (runtime, path) => core.readPublicBooking(runtime, path as never),
     accepts: "form",
-    page: cancelledView,
+    page: view.cancelledView,
     returns: shape.bookingAnswer,
     empty: { 303: "A browser's form leads back to the booking" },
     summary: "Cancel a booking as a visitor",
@@ -209,10 +203,10 @@ export const schedulingRows: Row[] = [
     produces: { types: ["text/calendar"], example: "BEGIN:VCALENDAR\r\n…\r\nEND:VCALENDAR\r\n" },
   }),
 
-  page(`GET ${pagePath}`, nothing, core.listPublicEventTypes, eventListView, visitorPage),
-  page(`GET ${pagePath}/:eventSlug`, shape.schedulingVisit, core.visitEvent, schedulingView, visitorPage),
-  page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, ownerBookingView, { headerInputs }),
-  page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, ownerBookingView, {
+  page(`GET ${pagePath}`, nothing, core.listPublicEventTypes, view.eventListView, visitorPage),
+  page(`GET ${pagePath}/:eventSlug`, shape.schedulingVisit, core.visitEvent, view.schedulingView, visitorPage),
+  page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, view.ownerBookingView, { headerInputs }),
+  page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, view.ownerBookingView, {
     headerInputs,
     accepts: "form",
   }),

@@ -1,14 +1,5 @@
 import { randomInt } from "node:crypto";
-import type {
-  PairingDecided,
-  PairingRedeemed,
-  PairingStarted,
-  pairingDecision,
-  pairingForm,
-  pairingPage,
-  pairingRedemption,
-  pairingStart,
-} from "../../schemas/account.ts";
+import type * as shape from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Env } from "../platform/env.ts";
@@ -56,9 +47,9 @@ export interface PairingVisit {
  */
 export async function startPairing(
   runtime: Runtime,
-  input: Infer<typeof pairingStart>,
+  input: Infer<typeof shape.pairingStart>,
   caller: Caller,
-): Promise<PairingStarted> {
+): Promise<shape.PairingStarted> {
   const { redis, env } = runtime;
   await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...START_LIMIT });
   const attemptId = runtime.id(`att_${newCode()}_`);
@@ -77,7 +68,7 @@ function authorizeUrl({ BASE_URL }: Env, attemptId: string): string {
 }
 
 /** The page of an attempt; `attempt_expired` if it is unknown, `attempt_not_pending` once it is decided. */
-export async function visitPairing(runtime: Runtime, input: Infer<typeof pairingPage>): Promise<PairingVisit> {
+export async function visitPairing(runtime: Runtime, input: Infer<typeof shape.pairingPage>): Promise<PairingVisit> {
   const { redis, env } = runtime;
   const { attemptId = "" } = input;
   const [status, device] = await redis.hmget(keys.pairing(attemptId), "status", "device");
@@ -97,8 +88,8 @@ export async function visitPairing(runtime: Runtime, input: Infer<typeof pairing
 /** The decision from the page's own form, with its proof; `invalid_token` without a session, `forbidden` for a forged form. */
 export async function decideByForm(
   runtime: Runtime,
-  input: Infer<typeof pairingForm>,
-): Promise<PairingDecided & { proof: string }> {
+  input: Infer<typeof shape.pairingForm>,
+): Promise<shape.PairingDecided & { proof: string }> {
   const { attemptId, decision, proof } = input;
   const session = await sessionOfForm(runtime, input, formOf(attemptId));
   return { ...(await decidePairing(runtime, { attemptId, decision }, session)), proof };
@@ -112,9 +103,9 @@ const formOf = (about: string) => ({ form: "pairing form", about });
  */
 export async function decidePairing(
   { redis }: Runtime,
-  input: Infer<typeof pairingDecision>,
+  input: Infer<typeof shape.pairingDecision>,
   caller: Pick<Caller, "userId" | "email">,
-): Promise<PairingDecided> {
+): Promise<shape.PairingDecided> {
   const status = input.decision === "allow" ? "authorised" : "denied";
   const decision = { status, userId: caller.userId as string, email: caller.email ?? "" } as const;
   const result = await scripts.decidePairing(redis, { attempt: keys.pairing(input.attemptId) }, decision);
@@ -131,8 +122,8 @@ export async function decidePairing(
  */
 export async function redeemPairing(
   runtime: Runtime,
-  input: Infer<typeof pairingRedemption>,
-): Promise<PairingRedeemed> {
+  input: Infer<typeof shape.pairingRedemption>,
+): Promise<shape.PairingRedeemed> {
   const key = keys.pairing(input.attemptId);
   const challenge = await runtime.redis.hget(key, "challenge");
   if (challenge === null) throw new Fail("attempt_expired");
@@ -164,7 +155,7 @@ async function session(
   runtime: Runtime,
   attemptId: string,
   [userId, email, device]: [userId: string, email: string, device: string],
-): Promise<PairingRedeemed> {
+): Promise<shape.PairingRedeemed> {
   const { env, redis } = runtime;
   const who = { sessionId: sessionIdOf(attemptId), userId, email, kind: "desktop" as const, device };
   const { token, expiresAt } = await startSession(runtime, { ...who, seconds: SESSION_TTL_SECONDS });
