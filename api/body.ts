@@ -99,7 +99,6 @@ function readPart<P extends { originalFilename: string | null; mimetype: string 
 
 /** Maps the parsers' and the connection's errors: bytes that break off or can't be decoded or parsed are a client error. */
 function asClientError(error: Error & { status?: number; httpCode?: number }): Error {
-  if (error instanceof Fail) return error;
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
   if (status === 415) return new Fail("unsupported_media_type", { detail: CODING_EXPECTED }, error);

@@ -1,6 +1,6 @@
 import { readCookie } from "../platform/cookies.ts";
 import type { Env } from "../platform/env.ts";
-import { Fail } from "../platform/errors.ts";
+import { Fail, insteadOf } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 
@@ -14,13 +14,9 @@ export async function sessionOfCookie(
 ): Promise<BrowserSession | undefined> {
   const token = readCookie(cookie, sessionCookie);
   if (token === undefined) return undefined;
-  try {
-    return { ...(await sessions.check(token)), token };
-  } catch (error) {
-    // An expired or revoked session counts as none; other errors propagate.
-    if (error instanceof Fail && error.code === "invalid_token") return undefined;
-    throw error;
-  }
+  // An expired or revoked session counts as none.
+  const session = await sessions.check(token).catch(insteadOf("invalid_token", undefined));
+  return session && { ...session, token };
 }
 
 export type BrowserSession = TokenSession & { token: string };

@@ -10,7 +10,7 @@ import type { Input } from "../../schemas/schema.ts";
 import type { MimeFile } from "../engines/mail/mail.ts";
 import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
 import { day, delayUntil } from "../platform/clock.ts";
-import { Fail, invalid } from "../platform/errors.ts";
+import { Fail, insteadOf, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { bodyDigest, keyDigest } from "../store/idempotency.ts";
@@ -89,12 +89,7 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
 
 /** Sends a mail about leads, or returns "erased" if one of them has been erased since it was read. */
 export async function unlessErased<T>(send: () => Promise<T>): Promise<T | "erased"> {
-  try {
-    return await send();
-  } catch (error) {
-    if (error instanceof Fail && error.code === "lead_not_found") return "erased";
-    throw error;
-  }
+  return send().catch(insteadOf("lead_not_found", "erased" as const));
 }
 
 /** A client's direct send: checks the consent first, then calls `acceptMessage`. A key in the body wins over the header's. */

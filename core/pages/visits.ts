@@ -4,7 +4,7 @@ import type { Infer, Input } from "../../schemas/schema.ts";
 import { isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readHtml } from "../engines/answers/answers.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
-import { Fail } from "../platform/errors.ts";
+import { Fail, insteadOf } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
@@ -112,13 +112,8 @@ export async function publicPageOf(
   runtime: Runtime,
   path: PagePath,
 ): Promise<{ title: string; language: string } | undefined> {
-  try {
-    const { page, language } = await shownPage(runtime, path);
-    return { title: page.title, language };
-  } catch (error) {
-    if (error instanceof Fail && error.code === "page_not_found") return undefined;
-    throw error;
-  }
+  const shown = await shownPage(runtime, path).catch(insteadOf("page_not_found", undefined));
+  return shown && { title: shown.page.title, language: shown.language };
 }
 
 /** The published page of an active handle; `page_not_found` otherwise. */

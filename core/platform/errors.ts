@@ -43,3 +43,11 @@ export class Fail extends Error {
 export function invalid(path: string, message: string, cause?: unknown): Fail {
   return new Fail("invalid_request", { errors: [{ path, message }] }, cause);
 }
+
+/** For `catch`: the value instead of a failure with this code. Every other error is thrown again. */
+export function insteadOf<T>(code: ErrorCode, value: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof Fail && error.code === code) return value;
+    throw error;
+  };
+}

@@ -12,7 +12,7 @@ import type { Infer, Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { chunksOf } from "../platform/chunks.ts";
-import { Fail } from "../platform/errors.ts";
+import { Fail, insteadOf } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
@@ -69,13 +69,8 @@ export async function visitEvent(
 ): Promise<EventPage> {
   const { handle, eventSlug, booking: bookingUid } = input;
   const booking = bookingUid ? (await readPublicBooking(runtime, { handle, eventSlug, bookingUid })).booking : null;
-  const event = await readPublicEventType(runtime, input).then(
-    (read) => read.event,
-    (error) => {
-      if (booking && error instanceof Fail && error.code === "event_type_not_found") return null;
-      throw error;
-    },
-  );
+  const reading = readPublicEventType(runtime, input);
+  const { event } = await (booking ? reading.catch(insteadOf("event_type_not_found", { event: null })) : reading);
   const { displayName, logoUrl = null } = await settingsOf(runtime.redis, handle);
   const host = { name: displayName ?? handle, logoUrl };
   const payment = { enabled: event?.paymentRequired ?? false, ...event?.price };
