@@ -3,7 +3,6 @@ import { Sessions, signingKey, useSession } from "./account/face.ts";
 import { openModel } from "./assistant/face.ts";
 import { AHEAD_MS } from "./campaigns/face.ts";
 import { settleRefreshes } from "./engines/calendars/calendars.ts";
-import { SmtpPool } from "./engines/mail/mail.ts";
 import { Relay } from "./engines/relay/relay.ts";
 import { openIndex } from "./engines/search/search.ts";
 import { openPayments } from "./payments/face.ts";
@@ -35,7 +34,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   const isCluster = env.REDIS_CLUSTER || /^cluster_enabled:1/m.test(info);
   const index = await openIndex(redis, { isCluster }, log);
   const outbound = new Outbound(env);
-  const mailer = env.SMTP_URL === undefined ? undefined : new SmtpPool(env.SMTP_URL);
   const runtime: Runtime = {
     env,
     redis,
@@ -47,7 +45,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     outbound,
     payments: openPayments(env, () => runtime),
     credentials: openCredentials(() => runtime),
-    mailer,
     openBounces: bounces(env),
     sendsAheadMs: AHEAD_MS,
     log,
@@ -58,7 +55,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     id: newId,
     shutdownController: new AbortController(),
     async close() {
-      mailer?.close();
       await relay.close();
       await index.close();
       await settleRefreshes(redis);

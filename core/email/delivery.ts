@@ -7,12 +7,13 @@ import {
   type MimeFile,
   SmtpFailure,
   type SmtpFailureClass,
+  type SmtpPool,
   signMime,
 } from "../engines/mail/mail.ts";
 import { asciiAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Envelope, Mailer, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { retryWhileAway } from "../store/retry.ts";
 import { type DeliveryName, type Move, moveDelivery, returned } from "./events.ts";
@@ -59,13 +60,13 @@ type Settlement = Omit<Move, "from" | "type"> & { to: MessageStatus; serverFaile
  * outcome with its event in one step. True if the server may be unusable for everybody now. Redis errors propagate: the lease expires, and
  * another attempt follows.
  */
-export async function attemptDelivery(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<boolean> {
+export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, taken: LeasedDelivery): Promise<boolean> {
   const { serverFailed = false, ...settlement } = await attempted(runtime, pool, taken);
   await recordOutcome(runtime, taken, settlement);
   return serverFailed;
 }
 
-async function attempted(runtime: Runtime, pool: Mailer, taken: LeasedDelivery): Promise<Settlement> {
+async function attempted(runtime: Runtime, pool: SmtpPool, taken: LeasedDelivery): Promise<Settlement> {
   const { handle, message, domain, attempt } = taken;
   const rights = await sendingRights(runtime, { handle, senderId: message.senderId, domain });
   const denied = await denial(runtime, taken, rights);
@@ -96,7 +97,7 @@ async function denial(
   return quotaBefore + n + 1 > runtime.env.EMAIL_QUOTA_PER_DAY ? "email_quota_exceeded" : undefined;
 }
 
-type ComposedMail = { envelope: Envelope; bytes: Buffer };
+type ComposedMail = { envelope: { from: string; to: string }; bytes: Buffer };
 
 /** The signed mail as bytes. One that can't be composed is denied; one that can't be signed fails, since a retry would end the same. */
 async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string): Promise<ComposedMail | Settlement> {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClaimedLane } from "../engines/lanes/lanes.ts";
-import { Breaker, SmtpFailure } from "../engines/mail/mail.ts";
-import type { Mailer, Runtime } from "../platform/runtime.ts";
+import { Breaker, SmtpFailure, SmtpPool } from "../engines/mail/mail.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
@@ -22,8 +22,8 @@ const HANDLE_LIMIT = { interval: tokenInterval(500), burst: 1000 };
 
 /** Sends due mails until the signal, then lets running attempts finish. Returns at once without a mail server. */
 export async function dispatchMail(runtime: Runtime, signal: AbortSignal): Promise<void> {
-  if (runtime.mailer === undefined) return;
-  await new Dispatcher(runtime, runtime.mailer).run(signal);
+  const { SMTP_URL } = runtime.env;
+  if (SMTP_URL !== undefined) await new Dispatcher(runtime, SMTP_URL).run(signal);
 }
 
 /**
@@ -33,14 +33,14 @@ export async function dispatchMail(runtime: Runtime, signal: AbortSignal): Promi
  */
 class Dispatcher {
   readonly #runtime: Runtime;
-  readonly #pool: Mailer;
+  readonly #pool: SmtpPool;
   readonly #breaker = new Breaker();
   /** The running attempts and their ends. */
   readonly #running = new Map<LeasedDelivery, Promise<void>>();
 
-  constructor(runtime: Runtime, pool: Mailer) {
+  constructor(runtime: Runtime, server: string) {
     this.#runtime = runtime;
-    this.#pool = pool;
+    this.#pool = new SmtpPool(server);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -60,6 +60,7 @@ class Dispatcher {
     }
     await Promise.race([Promise.all(this.#running.values()), sleep(DRAIN_MS, undefined, { ref: false })]);
     clearInterval(renewing);
+    this.#pool.close();
   }
 
   /** Polls both fair queues. Returns the number of started attempts. */

@@ -34,8 +34,6 @@ export interface Runtime {
   readonly credentials: CredentialStore;
   /** Takes payments for bookings; undefined if no payment provider is configured. */
   readonly payments: PaymentProvider | undefined;
-  /** Connections to the mail server; undefined if none is configured. */
-  readonly mailer: Mailer | undefined;
   /** Opens the bounce mailbox; undefined if none is configured. */
   readonly openBounces: (() => Promise<Mailbox>) | undefined;
   /** Real ms before its time at which a delayed send of a rule becomes a job. */
@@ -357,23 +355,6 @@ export interface Writer {
 export interface Embedder {
   readonly id: string;
   embed(texts: string[], purpose: "query" | "document", signal: AbortSignal): Promise<Float32Array[]>;
-}
-
-/** One recipient's SMTP envelope (RFC 5321, section 2.3.1). */
-export interface Envelope {
-  from: string;
-  to: string;
-}
-
-/** Connections to the mail server. */
-export interface Mailer {
-  /** `rateLimit`: mails that all processes together may send per `rateDelta` ms; 0 for no limit. */
-  readonly settings: { host: string; maxConnections: number; rateLimit: number; rateDelta: number };
-  /** Sends a mail to one recipient. Resolves once the server has accepted it. Throws SmtpFailure. */
-  send(envelope: Envelope, content: Buffer): Promise<void>;
-  /** Connects and logs in, to check that the server works. */
-  probe(): Promise<void>;
-  close(): void;
 }
 
 /** A mailbox on another server (IMAP, RFC 9051), open for reading and marking. */

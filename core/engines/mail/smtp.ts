@@ -5,7 +5,6 @@ import { parseConnectionUrl } from "nodemailer/lib/shared";
 import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool";
 import type { Purpose } from "../../../schemas/email.ts";
 import { minute, second } from "../../platform/clock.ts";
-import type { Envelope, Mailer } from "../../platform/runtime.ts";
 
 /**
  * How far a send got: `connect` until the login is done, which blames the server and not the mail; then the commands; `content` once bytes
@@ -47,13 +46,14 @@ const defaults = {
   sendTimeout: 600_000,
   // A connection that the server closed while idle is replaced once.
   maxRequeues: 1,
+  // Mails that all processes together may send per `rateDelta` ms; 0 for no limit.
   rateLimit: 0,
   rateDelta: 1000,
 };
 
 /** Connections to the mail server, which nodemailer's pool keeps open between mails. The caller limits the concurrency. */
-export class SmtpPool implements Mailer {
-  readonly settings: Mailer["settings"];
+export class SmtpPool {
+  readonly settings: typeof defaults;
   readonly #pool: SMTPPool;
   readonly #timeoutMs: number;
 
@@ -65,8 +65,8 @@ export class SmtpPool implements Mailer {
     this.#pool = new SMTPPool({ ...options, rateLimit: 0 });
   }
 
-  /** Sends a mail to one recipient; resolves once the server has accepted it. Throws SmtpFailure. */
-  send({ from, to }: Envelope, content: Buffer): Promise<void> {
+  /** Sends a mail to one recipient by its envelope; resolves once the server has accepted it. Throws SmtpFailure. */
+  send({ from, to }: { from: string; to: string }, content: Buffer): Promise<void> {
     const envelope = { from, to: [to], size: content.length };
     // Set once a connection has logged in, and read only after the server's 354: nodemailer's errors don't tell the phase.
     let stream: Readable | undefined;
