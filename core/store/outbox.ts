@@ -1,4 +1,5 @@
-import { type Job as BullJob, type JobsOptions, Queue } from "bullmq";
+import { setImmediate } from "node:timers/promises";
+import { type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { type JobData, type JobName, jobs, joint, type QueueName } from "../../schemas/jobs.ts";
@@ -6,7 +7,6 @@ import { chunksOf } from "../platform/chunks.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
-import { Batcher } from "./batcher.ts";
 import { keys, OUTBOX_SHARDS } from "./keys.ts";
 import { isRedisAway, pairsOf, transact } from "./redis.ts";
 import { scripts } from "./scripts.ts";
@@ -37,10 +37,8 @@ export class Queues implements Outbox {
   readonly #log: Log;
   readonly #open = new Map<QueueName, Queue>();
   readonly #marked = new LRUCache<string, true>({ max: 10_000, ttl: MARK_TTL_MS });
-  /** Jobs of one tick of the event loop are added together: each call costs BullMQ a transaction. */
-  readonly #added = new Batcher<Job, BullJob>((name, list) => this.queue(name as QueueName).addBulk(list.map(bulk)));
-  /** The ids of entries to publish, by tag. */
-  readonly #written = new Batcher<string, string>((tag, ids) => this.#publishWritten(tag, ids));
+  /** The ids of entries that steps have written in this tick of the event loop, by tag. */
+  readonly #written = new Map<string, string[]>();
   readonly #publishing = new Set<Promise<unknown>>();
 
   /**
@@ -60,7 +58,9 @@ export class Queues implements Outbox {
   }
 
   async later(...list: Job[]): Promise<void> {
-    await Promise.all(list.map((one) => this.#added.add(jobs[one.name].queue, one)));
+    const names = new Set(list.map((one) => jobs[one.name].queue));
+    const ofQueue = (name: QueueName): Job[] => list.filter((one) => jobs[one.name].queue === name);
+    await Promise.all([...names].map((name) => this.queue(name).addBulk(ofQueue(name).map(bulk))));
   }
 
   async commit(tag: string, list: Job[], change: (transaction: ChainableCommander) => void): Promise<unknown[]> {
@@ -124,17 +124,22 @@ export class Queues implements Outbox {
     return queue;
   }
 
+  /** Publishes an entry together with the others of its tag in this tick: each call costs BullMQ a transaction. */
   #publishSoon(tag: string, id: string): void {
-    const publishing = this.#written.add(tag, id);
+    const written = this.#written.get(tag);
+    if (written) return void written.push(id);
+    this.#written.set(tag, [id]);
+    const publishing = setImmediate().then(() => this.#publishWritten(tag));
     this.#publishing.add(publishing);
     void publishing.finally(() => this.#publishing.delete(publishing));
   }
 
-  async #publishWritten(tag: string, ids: string[]): Promise<string[]> {
+  async #publishWritten(tag: string): Promise<void> {
+    const ids = this.#written.get(tag);
+    this.#written.delete(tag);
     await this.publish(tag, ids).catch((error: Error) =>
       this.#log.warn({ error: error.message }, "outbox.publish_failed"),
     );
-    return ids;
   }
 
   /** Reads on past the marks that stay, so that outboxes that can't be emptied never keep the sweeper from the others. */
