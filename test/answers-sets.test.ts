@@ -49,9 +49,7 @@ const flat = (text: string): string =>
 const publicText = ({ library }: OpenSet): string =>
   flat(
     library.sections
-      .flatMap(({ blocks }) =>
-        blocks.flatMap((block) => [...block.headings, ...(block.columns ?? []), block.leadIn, block.text]),
-      )
+      .flatMap(({ blocks }) => blocks.flatMap((block) => [...block.headings, ...(block.columns ?? []), block.text]))
       .join(" "),
   );
 

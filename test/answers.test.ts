@@ -5,7 +5,7 @@ import { ctaCards, followUps } from "../core/assistant/cards.ts";
 import { chatPrompt } from "../core/assistant/prompt.ts";
 import {
   evidenceCards,
-  groundIn,
+  Grounding,
   openLibrary,
   openLibraryInSlices,
   passagesFor,
@@ -132,8 +132,7 @@ t.test("quotes are public text of at most 600 characters and name their source",
 
 t.test("every figure of an answer is in the text that it cites", async (t) => {
   for (const { question, reply } of judged.filter(({ reply }) => reply.units.length > 0)) {
-    const around = ({ block }: (typeof reply.units)[number]) =>
-      [...block.headings, block.leadIn, ...(block.columns ?? [])].join(" ");
+    const around = ({ block }: (typeof reply.units)[number]) => [...block.headings, ...(block.columns ?? [])].join(" ");
     const known = reply.units.map((unit) => `${unit.text} ${around(unit)}`).join(" ");
     const shown = reply.markdown.split("\n\n").slice(0, -1).join(" ").match(/\d+/g) ?? [];
     t.same(
@@ -208,23 +207,13 @@ t.test("a column that is asked for without a row is shown for all rows", async (
   t.notMatch(markdown, "Monthly");
 });
 
-t.test(
-  "no cell is picked where names and cells differ in number, two columns are named, or a number is in neither name",
-  async (t) => {
-    const say = (html: string, ask: string) =>
-      replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
-    const uneven = say(plans("Plan|Monthly|Yearly|Notes", priced), "What does Pro cost per year?");
-    t.notMatch(uneven, /Yearly:|Monthly:/);
-    const both = say(plans("Plan|Monthly|Yearly", priced), "What does Pro cost monthly and yearly?");
-    t.match(both, "- **Pro** Monthly: $9, Yearly: $90");
-    const ranges = plans("Notice|Refund|Fee", [
-      ["more than 60 days", "all", "£0"],
-      ["30 to 60 days", "half", "£10"],
-      ["less than 30 days", "none", "£20"],
-    ]);
-    t.match(say(ranges, "what refund do I get 45 days before?"), "Refund: half, Fee: £10");
-  },
-);
+t.test("no cell is picked where names and cells differ in number or two columns are named", async (t) => {
+  const say = (html: string, ask: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+  const uneven = say(plans("Plan|Monthly|Yearly|Notes", priced), "What does Pro cost per year?");
+  t.notMatch(uneven, /Yearly:|Monthly:/);
+  const both = say(plans("Plan|Monthly|Yearly", priced), "What does Pro cost monthly and yearly?");
+  t.match(both, "- **Pro** Monthly: $9, Yearly: $90");
+});
 
 t.test("an item is shown under its heading", async (t) => {
   const { markdown } = replyTo(openLibrary([pageSource(hire)]), readQuestion("are dinners included?", "en"));
@@ -309,11 +298,14 @@ t.test("a question or a name in bold is the heading of what follows, in Markdown
   t.ok(readHtml(html, "https://acme.example").blocks.every(({ headings }) => headings.length === 0));
 });
 
-t.test("a cell across columns is said once, and a dash is no answer", async (t) => {
+t.test("a cell across columns is said of each, and a dash is no answer", async (t) => {
   const table =
     "<h1>Prices</h1><table><tr><th></th><th>Small</th><th>Medium</th><th>Large</th></tr><tr><td>Bath</td><td>£28</td><td>£36</td><td>–</td></tr><tr><td>First visit</td><td colspan=2>£20, any coat</td><td>£25</td></tr></table>";
   const say = (ask: string) => replyTo(openLibrary([pageSource(table)]), readQuestion(ask, "en")).markdown;
-  t.match(say("what is the first visit"), "- **First visit** Small / Medium: £20, any coat, Large: £25\n");
+  t.match(
+    say("what is the first visit"),
+    "- **First visit** Small: £20, any coat, Medium: £20, any coat, Large: £25\n",
+  );
   t.match(say("bath for a large one"), "- **Bath** Small: £28, Medium: £36, Large: –\n");
 });
 
@@ -822,7 +814,7 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
       const question = readQuestion(ask, "de");
       t.type(replyTo(library, question).markdown, "string", `${name}: ${ask.slice(0, 40)}`);
       const passages = passagesFor(library, question, { budget: 12_000, costOf: (text) => text.length });
-      const grounding = groundIn(library, passages, { language: "en", never: [], links: [] });
+      const grounding = new Grounding(library, passages, { language: "en", never: [], links: [] });
       grounding.push("The price of some words is 12 euros. ");
       t.type(grounding.end(), "string");
     }

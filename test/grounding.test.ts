@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
 import {
   figuresBeyond,
-  groundIn,
+  Grounding,
   type Library,
   type Link,
   openLibrary,
@@ -60,7 +60,7 @@ function filtered(
   more: { never?: string[]; links?: Link[]; language?: string; from?: Library } = {},
 ): Passed {
   const { never = [], links = [], language = "en", from = library } = more;
-  const filter = groundIn(from, from === library ? passages : allOf(from), { language, never, links });
+  const filter = new Grounding(from, from === library ? passages : allOf(from), { language, never, links });
   let passed = "";
   for (let at = 0; at < text.length; at += size) passed += filter.push(text.slice(at, at + size));
   passed += filter.end();
@@ -407,7 +407,7 @@ t.test("the result doesn't depend on how the text was cut into deltas", async (t
 });
 
 t.test("a sentence is sent once the next one begins, a line as soon as it ends", async (t) => {
-  const filter = groundIn(library, passages, { language: "en", never: [], links: [] });
+  const filter = new Grounding(library, passages, { language: "en", never: [], links: [] });
   t.equal(filter.push("Hello there!"), "");
   t.equal(filter.push(" S"), "Hello there! ");
   t.equal(filter.push("etup is 1,000 €\n"), "Setup is 1,000 €");

@@ -1,7 +1,6 @@
 import { wordsOf } from "../../schemas/languages.ts";
 import {
-  type Grounding,
-  groundIn,
+  Grounding,
   piecesOf,
   type Question,
   type Reply,
@@ -84,7 +83,7 @@ class ModelPart {
     const { question } = found;
     const { messages, passages, marks } = chatPrompt(found, asked.history);
     this.#made = made;
-    this.#filter = groundIn(found.library, passages, {
+    this.#filter = new Grounding(found.library, passages, {
       language: question.language,
       never: marks,
       links: found.page?.links ?? [],

@@ -19,7 +19,7 @@ import { termsIn } from "./words.ts";
 
 /** What other modules may import from here, besides the functions below. */
 export type { Link, PublicText } from "./blocks.ts";
-export { type Grounding, groundIn, type Passage } from "./grounding.ts";
+export { Grounding, type Passage } from "./grounding.ts";
 export { absoluteAddress, readHtml } from "./html.ts";
 export type { Library, Place } from "./library.ts";
 export { readMarkdown } from "./markdown.ts";

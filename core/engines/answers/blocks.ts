@@ -17,8 +17,6 @@ export interface Block {
   text: string;
   /** Offset in a document; 0 on a page. */
   start: number;
-  /** The line that introduces a list, or the caption of a table; empty without one. */
-  leadIn: string;
   /** The cells of a row; spans are repeated and empty cells kept. */
   cells?: readonly string[];
   /** Names of the columns, one for each cell; absent if the table has none or the numbers differ. */
@@ -54,17 +52,8 @@ export interface Grid {
 }
 
 const MOST_COLUMNS = 60;
-/** The longest lead-in without a colon, and with one. */
-const MAX_LEAD_IN_LENGTH = 80;
-const MAX_INTRODUCTION_LENGTH = 400;
 /** The longest heading, and the longest name of a column. They are read again with every block below them. */
 export const MAX_HEADING_LENGTH = 200;
-
-/** True for a paragraph that introduces what follows: it ends with a colon, or is short and no sentence. */
-export function leadsIn(text: string): boolean {
-  if (/[:：]$/.test(text)) return text.length <= MAX_INTRODUCTION_LENGTH;
-  return text.length <= MAX_LEAD_IN_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text);
-}
 
 /**
  * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Leading rows that

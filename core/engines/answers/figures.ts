@@ -81,11 +81,6 @@ function isHour(minutes: string, hour: string): boolean {
 
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
   const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
-  const parts = compact.split(/[.,]/);
-  const isOne = parts.length <= 2 || parts.slice(1, -1).every((part) => part.length === 3);
-  // Dates and versions are several numbers.
-  if (!isOne) for (const part of parts) found.add(`number ${plainNumber(part)}`);
-  if (!isOne) return;
   const value = decimal(compact);
   found.add(`number ${value}`);
   const end = index + token.length;

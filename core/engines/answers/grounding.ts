@@ -13,19 +13,6 @@ export interface Passage {
   text: string;
 }
 
-/** Filters a model's text sentence by sentence. */
-export interface Grounding {
-  /** The supported sentences that are complete; often empty. */
-  push(delta: string): string;
-  /** The rest of the text. */
-  end(): string;
-  /** Numbers of removed and of kept sentences; if none is kept, the caller answers by itself. */
-  readonly dropped: number;
-  readonly kept: number;
-  /** The evidence of the kept sentences in their order; empty for small talk. */
-  readonly used: readonly Unit[];
-}
-
 interface Options {
   /** The language of the question. */
   language: string;
@@ -57,16 +44,14 @@ const CITATIONS_AFTER = /^(?:\s*[[【](?:\p{L}+ )?\^?\d{1,3}(?:\s*[,;&–-]\s*\d
 const OPEN_CITATION = /^\s*(?:[[【][^\]】\n]{0,24})$/;
 
 /**
- * A filter for a model's Markdown. A sentence passes if the passages that it cites support it; without citations, any passage may.
- * Citations, images and raw HTML are removed. The result doesn't depend on how the text was cut into deltas.
+ * Filters a model's Markdown sentence by sentence. A sentence passes if the passages that it cites support it; without citations, any passage
+ * may. Citations, images and raw HTML are removed. The result doesn't depend on how the text was cut into deltas.
  */
-export function groundIn(library: Library, passages: readonly Passage[], options: Options): Grounding {
-  return new Filter(library, passages, options);
-}
-
-class Filter implements Grounding {
+export class Grounding {
+  /** Numbers of removed and of kept sentences. */
   dropped = 0;
   kept = 0;
+  /** The evidence of the kept sentences in their order; empty for small talk. */
   readonly used: Unit[] = [];
   readonly #passages: readonly Passage[];
   readonly #options: Options;
@@ -86,6 +71,7 @@ class Filter implements Grounding {
     this.#checker = new ClaimChecker(library, [...pages, ...options.links.map(({ href }) => href)].map(knownAddress));
   }
 
+  /** The supported sentences that are complete; often empty. */
   push(delta: string): string {
     this.#waiting += delta;
     let passed = "";
@@ -96,6 +82,7 @@ class Filter implements Grounding {
     return passed;
   }
 
+  /** The rest of the text. */
   end(): string {
     return this.push("\n").trimEnd();
   }

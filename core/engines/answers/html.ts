@@ -1,16 +1,7 @@
 import { parseHTML } from "linkedom";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
-import {
-  type Block,
-  type Cell,
-  columnsFor,
-  gridOf,
-  type Link,
-  leadsIn,
-  MAX_HEADING_LENGTH,
-  type PublicText,
-} from "./blocks.ts";
+import { type Block, type Cell, columnsFor, gridOf, type Link, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
 
 interface Parent {
   childNodes: Iterable<Node>;
@@ -22,7 +13,6 @@ const MAX_MARKS = 60_000;
 const MAX_FRAGMENT_LENGTH = 512 * 1024;
 const MAX_LABEL_LENGTH = 120;
 const MAX_LINKS = 500;
-const MAX_LEAD_IN_LENGTH = 400;
 const MAX_SPAN = 50;
 /** Questions of a `details` or a `dl` are headings below h6. */
 const QUESTION_LEVEL = 7;
@@ -38,7 +28,6 @@ const BLOCKS = names(
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
 );
 const BOLD = names("b strong");
-const LISTS = names("ul ol dl");
 const UNSEEN =
   /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
 
@@ -72,8 +61,6 @@ class HtmlReader {
     this.#push({ kind: "text", text, links: [] }),
   );
   readonly #blocks: Block[] = [];
-  /** The introduction of the open list, or the caption of the open table. */
-  #leadIn = "";
   #tables = 0;
   #title = "";
   readonly #links: Link[] = [];
@@ -130,7 +117,6 @@ class HtmlReader {
       return;
     }
     if (name === "li") this.#isItem = true;
-    if (LISTS.has(name)) this.#leadIn = this.#introduction();
   }
 
   #leave(element: Element): void {
@@ -141,14 +127,13 @@ class HtmlReader {
     else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
-    if (LISTS.has(name)) this.#leadIn = "";
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
   #leaveInTable(element: Element, name: string): void {
     if (name === "table" && --this.#depth === 0) this.#endTable();
     if (this.#depth !== 1) return;
-    if (name === "caption") this.#leadIn = this.#takeLine();
+    if (name === "caption") this.#push({ kind: "text", text: this.#takeLine(), links: [] });
     if (name !== "td" && name !== "th") return;
     const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead";
     const [across, down] = ["colspan", "rowspan"].map((span) =>
@@ -171,7 +156,6 @@ class HtmlReader {
       if (texts.length > 0)
         this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
     }
-    this.#leadIn = "";
   }
 
   #add(text: string): void {
@@ -235,7 +219,6 @@ class HtmlReader {
     this.#lineLinks = [];
     const isTitle = level === 1 && this.#title === "";
     if (isTitle) this.#title = name;
-    this.#leadIn = "";
     this.#outline.enter(level, { name: isTitle ? "" : clip(name, MAX_HEADING_LENGTH), text: name });
   }
 
@@ -245,15 +228,8 @@ class HtmlReader {
   }
 
   #push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
-    const leadIn = block.kind === "text" ? "" : clip(this.#leadIn, MAX_LEAD_IN_LENGTH);
     const place = { headings: this.#outline.use(), section: this.#outline.section, start: 0 };
-    this.#blocks.push({ ...place, leadIn, buttons: false, ...block });
-  }
-
-  /** The last paragraph of the section if it introduces what follows. */
-  #introduction(): string {
-    const last = this.#blocks.at(-1);
-    return last?.section === this.#outline.section && last.kind === "text" && leadsIn(last.text) ? last.text : "";
+    this.#blocks.push({ ...place, buttons: false, ...block });
   }
 
   #addLink(element: Element): void {

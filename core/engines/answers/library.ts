@@ -51,8 +51,8 @@ const TITLE = 0.4;
 const ABSENT = 0.7;
 const COMMON = 0.45;
 
-/** The weight of the requested shape, relative to a word of the question. */
-const SHAPE = 0.6;
+/** The weight of the requested shape, relative to the rarest word. */
+const SHAPE = 0.37;
 /** The least strength of a word for a shape, which then counts as much as its form. */
 const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */
@@ -170,11 +170,10 @@ export class Library {
       .map((subject) => ({ subject, likeness: this.likenessOf(subject, language) }))
       .filter(({ subject, likeness }) => likeness.size > 0 || !isSlipOf(subject.text, stopWords(language)))
       .map(({ subject, likeness }): Part => ({ words: [likeness], weight: this.weightOf(subject, likeness) }));
-    const mean = words.reduce((sum, { weight }) => sum + weight, 0) / words.length || 1;
     const shapes = asks.map(({ shape, words }) => ({
       shape,
       words: words.map((word) => this.likenessOf(word, language)),
-      weight: mean * SHAPE,
+      weight: this.rarest * SHAPE,
     }));
     return [...words, ...shapes];
   }
@@ -233,9 +232,9 @@ export class Library {
   }
 
   /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
-  #strengthsIn(text: string, { headings, columns = [], leadIn }: Block, section: Section): Strengths {
+  #strengthsIn(text: string, { headings, columns = [] }: Block, section: Section): Strengths {
     const strengths = new Map(this.#termsOf(section.source.title, section).map((term) => [term, TITLE]));
-    const around = [...headings, ...columns, leadIn].flatMap((line) => this.#termsOf(line, section));
+    const around = [...headings, ...columns].flatMap((line) => this.#termsOf(line, section));
     for (const term of [...around, ...termsIn(plainText(text), section.language)]) strengths.set(term, 1);
     return strengths;
   }

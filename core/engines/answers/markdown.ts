@@ -1,6 +1,6 @@
 import { oneLine } from "../../platform/characters.ts";
 import { isRule, type MarkdownBlock, markdownBlocks, marksLength, plainText } from "../../platform/markdown.ts";
-import { type Block, columnsFor, gridOf, type Link, leadsIn } from "./blocks.ts";
+import { type Block, columnsFor, gridOf, type Link } from "./blocks.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
@@ -15,20 +15,12 @@ const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]{1,2000})(?
 export function readMarkdown(content: string, above: readonly string[] = []): Block[] {
   const found: Block[] = [];
   for (const [at, { headings, section, ...range }] of markdownBlocks(content.slice(0, MAX_TEXT_LENGTH)).entries()) {
-    const leadIn = range.kind === "item" ? leadInAfter(found.at(-1), section) : "";
-    const place = { headings: [...above, ...headings], section, leadIn, buttons: false };
+    const place = { headings: [...above, ...headings], section, buttons: false };
     for (const piece of piecesOf(content, range))
       if (piece.text !== "" && found.length < MAX_BLOCKS)
         found.push({ ...place, ...piece, links: linksOf(piece.text), ...(piece.cells ? { table: at } : {}) });
   }
   return found;
-}
-
-/** The introduction of a list's item. */
-function leadInAfter(before: Block | undefined, section: number): string {
-  if (before?.section !== section || before.kind === "row") return "";
-  if (before.kind === "item") return before.leadIn;
-  return leadsIn(before.text) ? before.text : "";
 }
 
 type Piece = Pick<Block, "kind" | "text" | "start" | "cells" | "columns">;

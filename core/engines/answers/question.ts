@@ -57,7 +57,7 @@ export interface Question {
 const MAX_TURN_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
 /** An address, whose "com" is Portuguese, or a part of one. */
-const ADDRESS = /[@/]|^www\./i;
+const ADDRESS = /\S*[@/]\S*|(?<!\S)www\.\S*/gi;
 const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail", "place"] as const;
 const INTENTS = [
   { intent: "greeting", list: "greetings", fits: isPhrase },
@@ -93,7 +93,10 @@ export function readQuestion(text: string, language: string, history: readonly T
 
 /** The language of the last text. "No" and "Samstag?" are in the language of the conversation. */
 function spokenIn(texts: readonly string[], language: string): string {
-  return texts.reduce((known, text) => languageOf(withoutAddresses(text.slice(0, MAX_TURN_LENGTH)), known), language);
+  return texts.reduce(
+    (known, text) => languageOf(text.slice(0, MAX_TURN_LENGTH).replace(ADDRESS, ""), known),
+    language,
+  );
 }
 
 function readAlone(text: string, language: string, history: readonly Turn[]): Question {
@@ -122,13 +125,6 @@ function saidIn(history: readonly Turn[]): string {
     .slice(-MAX_TURNS_BACK)
     .map(({ text }) => text.slice(0, MAX_TURN_LENGTH))
     .join("\n");
-}
-
-function withoutAddresses(text: string): string {
-  return text
-    .split(/\s+/)
-    .filter((word) => !ADDRESS.test(word))
-    .join(" ");
 }
 
 /** What a follow-up speaks of: the latest other question that names something. A follow-up itself asks for what its own question did. */

@@ -5,7 +5,7 @@ import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
 import type { Hit, Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
-import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
+import { introductionOf, type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
 /** An answer of exact public text, and the units that it shows, of each section the best one first. */
 export interface Quote {
@@ -23,9 +23,8 @@ const MAX_FURTHER_LENGTH = 250;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
 const ANSWERS = 0.52;
 const COMES_CLOSEST = 0.25;
-/** The least score of a further section, relative to the best one, and the most sections of a quote. */
+/** The least score of a further section, relative to the best one. */
 const NEARLY_BEST = 0.5;
-const MAX_SECTIONS = 4;
 const MAX_HEADINGS = 8;
 
 const NOTHING: Quote = { outcome: "none", confidence: -1, markdown: "", units: [] };
@@ -71,11 +70,9 @@ function shownOf(hits: readonly Hit[], column: Unit[] | undefined): Pick<Quote, 
   const { unit } = hits[0]!;
   const first = column ?? around(unit, MAX_FIRST_LENGTH);
   const chosen = [first, ...sectionsAfter(first, hits)];
-  const titles = titlesOf(chosen);
-  const room = roomBeside(chosen) - titles.join("").length;
-  if (!column) chosen[0] = around(unit, quoteMarkdown(first).length + room);
+  if (!column) chosen[0] = around(unit, quoteMarkdown(first).length + roomBeside(chosen));
   return {
-    markdown: chosen.map((units, at) => titles[at] + quoteMarkdown(units)).join("\n\n"),
+    markdown: chosen.map(partMarkdown).join("\n\n"),
     units: chosen.flatMap((units) => bestFirst(units, hits)),
   };
 }
@@ -83,29 +80,23 @@ function shownOf(hits: readonly Hit[], column: Unit[] | undefined): Pick<Quote, 
 function sectionsAfter(first: Unit[], hits: readonly Hit[]): Unit[][] {
   const chosen = [first];
   for (const { unit, score } of hits) {
-    if (score < hits[0]!.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
-    if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
+    if (score < hits[0]!.score * NEARLY_BEST) break;
+    if (chosen.some((units) => units.some((one) => one.section === unit.section))) continue;
     const room = roomBeside(chosen);
     const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
-    if (quoteMarkdown(more).length <= room) chosen.push(more);
+    if (partMarkdown(more, chosen.length).length <= room) chosen.push(more);
   }
   return chosen.slice(1);
 }
 
 /** Characters that a quote has left. */
 function roomBeside(chosen: readonly Unit[][]): number {
-  return chosen.reduce((room, units) => room - quoteMarkdown(units).length - 2, MAX_QUOTE_LENGTH);
+  return chosen.reduce((room, units, at) => room - partMarkdown(units, at).length - 2, MAX_QUOTE_LENGTH);
 }
 
-/** The titles above the sections: none above the best one, and none that does not fit. */
-function titlesOf(chosen: readonly Unit[][]): string[] {
-  let room = roomBeside(chosen);
-  return chosen.map((units, at) => {
-    const title = at === 0 ? "" : titleAbove(units);
-    if (title.length > room) return "";
-    room -= title.length;
-    return title;
-  });
+/** A section of a quote. After the first one, the title of the source tells one without a heading from the section before. */
+function partMarkdown(units: readonly Unit[], at: number): string {
+  return quoteMarkdown(units, at === 0 ? "" : units[0]!.section.source.title);
 }
 
 /** The unit that was found, and then those around it. */
@@ -145,52 +136,37 @@ function around(unit: Unit, maxLength: number): Unit[] {
   const fits = (from: number, to: number) =>
     to - from < maxLength && quoteMarkdown(shown(from, to)).length <= maxLength;
   if (!fits(unit.at, unit.at)) return [unit];
-  const isWhole = fits(...bounds(units, unit.at, isOfList));
-  const part = (at: number) => bounds(units, at, isWhole ? isOfList : isOfItem);
-  let [first, last] = fits(...part(unit.at)) ? part(unit.at) : [unit.at, unit.at];
+  const isWhole = fits(...listAround(units, unit.at));
+  const part = (at: number): [number, number] => (isWhole ? listAround(units, at) : [at, at]);
+  let [first, last] = part(unit.at);
   while (last + 1 < units.length && fits(first, part(last + 1)[1])) last = part(last + 1)[1];
   while (first > 0 && fits(part(first - 1)[0], last)) first = part(first - 1)[0];
   return shown(first, last);
 }
 
-/** The first and the last unit of what is shown together. */
-function bounds(
-  units: readonly Unit[],
-  at: number,
-  continues: (unit: Unit, before: Unit) => boolean,
-): [number, number] {
+/** The first and the last unit of a list with its introduction: a part would say too little, such as "Included:" and the first item. */
+function listAround(units: readonly Unit[], at: number): [number, number] {
   let [first, last] = [at, at];
-  while (units[first - 1] && continues(units[first]!, units[first - 1]!)) first--;
-  while (units[last + 1] && continues(units[last + 1]!, units[last]!)) last++;
+  while (units[first - 1] && isOfList(units[first]!, units[first - 1]!)) first--;
+  while (units[last + 1] && isOfList(units[last + 1]!, units[last]!)) last++;
   return [first, last];
 }
 
-function isOfItem({ block }: Unit, before: Unit): boolean {
-  return block.kind === "item" && block === before.block;
+function isOfList(unit: Unit, { block: before }: Unit): boolean {
+  return unit.block.kind === "item" && (before.kind === "item" || before === introductionOf(unit));
 }
 
-/** A part of a list would say too little: "Included:" and the first item. */
-function isOfList({ block }: Unit, { block: before }: Unit): boolean {
-  return block.kind === "item" && block.leadIn === (before.kind === "item" ? before.leadIn : before.text);
-}
-
-/** The title of the source of a section without a heading, which tells it from the section before. */
-function titleAbove(units: readonly Unit[]): string {
-  const { block, section } = units[0]!;
-  return block.headings.length > 0 ? "" : `**${nameMarkdown(section.source.title)}**\n\n`;
-}
-
-/** Renders the heading, prose as paragraphs, and items and rows as a list below their introduction. */
-function quoteMarkdown(units: readonly Unit[]): string {
-  const heading = units[0]?.block.headings.at(-1);
+/** Renders the heading, prose as paragraphs, and items and rows as a list, items below their introduction. */
+function quoteMarkdown(units: readonly Unit[], title = ""): string {
+  const heading = units[0]?.block.headings.at(-1) ?? title;
+  const introduction = units[0] && introductionOf(units[0]);
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
+  if (introduction) text += `${sentenceMarkdown(introduction.text)}\n\n`;
   for (const [at, unit] of units.entries()) {
     const last = units[at - 1];
     const isSame = last?.block === unit.block;
     const isListed = unit.block.kind !== "text" && last?.block.kind !== "text";
     if (last) text += isSame ? " " : isListed ? "\n" : "\n\n";
-    const leadIn = newLeadIn(unit.block, last?.block);
-    if (leadIn !== "") text += `${leadIn}\n\n`;
     text += isSame ? sentenceMarkdown(unit.text) : blockMarkdown(unit.block, unit.text);
   }
   return text;
@@ -198,11 +174,7 @@ function quoteMarkdown(units: readonly Unit[]): string {
 
 /** A section as a passage of a prompt: its blocks with their links. */
 export function passageMarkdown({ blocks }: Section): string {
-  const lines = blocks.flatMap((block, at) => [
-    newLeadIn(block, blocks[at - 1]),
-    withLinks(blockMarkdown(block, block.text), block),
-  ]);
-  return lines.filter((line) => line !== "").join("\n");
+  return blocks.map((block) => withLinks(blockMarkdown(block, block.text), block)).join("\n");
 }
 
 function withLinks(text: string, { links }: Block): string {
@@ -212,26 +184,17 @@ function withLinks(text: string, { links }: Block): string {
   }, text);
 }
 
-/** The introduction of a block, unless the block before it is the same introduction or has it. */
-function newLeadIn({ kind, leadIn }: Block, before: Block | undefined): string {
-  return kind === "text" || before?.leadIn === leadIn || before?.text === leadIn ? "" : sentenceMarkdown(leadIn);
-}
-
 function blockMarkdown(block: Block, text: string): string {
   if (block.cells) return `- ${rowMarkdown(block)}`;
   return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
-/** Renders a row as its first cell and the others with the names of their columns, without empty cells; equal cells side by side once. */
+/** Renders a row as its first cell and the others with the names of their columns, without empty cells. */
 function rowMarkdown({ cells = [], columns }: Block): string {
   const [first = "", ...others] = cells.map(sentenceMarkdown);
   const named = others.flatMap((cell, at) => {
-    if (cell === "" || cell === others[at - 1]) return [];
-    let end = at + 1;
-    while (others[end] === cell) end++;
-    const names = (columns?.slice(at + 1, end + 1) ?? []).map(sentenceMarkdown);
-    const name = [...new Set(names)].filter((one) => one !== "").join(" / ");
-    return [name === "" ? cell : `${name}: ${cell}`];
+    const name = sentenceMarkdown(columns?.[at + 1] ?? "");
+    return cell === "" ? [] : [name === "" ? cell : `${name}: ${cell}`];
   });
   if (first === "") return named.join(", ");
   return named.length === 0 ? first : `**${first}** ${named.join(", ")}`;

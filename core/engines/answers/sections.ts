@@ -35,6 +35,9 @@ export interface Unit {
 }
 
 const MAX_SECTION_LENGTH = 2000;
+/** The longest introduction of a list without a colon, and with one. */
+const MAX_LEAD_IN_LENGTH = 80;
+const MAX_INTRODUCTION_LENGTH = 400;
 
 /** Groups consecutive blocks under one heading; a table or a list stays with its introduction. */
 export function sectionsOf(blocks: readonly Block[]): Block[][] {
@@ -76,4 +79,16 @@ export function unitsOf(section: Section): Unit[] {
     else for (const { text, start } of sentences(block.text)) add(block, text, block.start + start);
   }
   return found;
+}
+
+/** The paragraph that introduces an item's list: it ends with a colon, or is short and no sentence. Undefined without one. */
+export function introductionOf({ section: { blocks }, block }: Unit): Block | undefined {
+  if (block.kind !== "item") return undefined;
+  const before = blocks.slice(0, blocks.indexOf(block)).findLast(({ kind }) => kind !== "item");
+  return before?.kind === "text" && leadsIn(before.text) ? before : undefined;
+}
+
+function leadsIn(text: string): boolean {
+  if (/[:：]$/.test(text)) return text.length <= MAX_INTRODUCTION_LENGTH;
+  return text.length <= MAX_LEAD_IN_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text);
 }
