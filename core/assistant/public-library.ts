@@ -38,7 +38,6 @@ export interface PublicLibrary {
 }
 
 interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
-  state: string;
   /** Approximate memory in bytes. */
   bytes: number;
 }
@@ -63,7 +62,7 @@ const MAX_BYTES = 96 * 2 ** 20;
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
-const shelvesOf = versionedCache<Shelf>(MAX_BYTES);
+const shelvesOf = versionedCache<Shelf>(MAX_BYTES, ({ bytes }) => bytes);
 
 /**
  * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies and other
@@ -115,14 +114,14 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
 /** All cached pages and documents, indexed once per state; concurrent questions share one index. */
 function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
   const state = `${from.pages.state} ${from.knowledge.version ?? ""}`;
-  return shelvesOf(redis).get(handle, state, () => fill(state, from));
+  return shelvesOf(redis).get(handle, state, () => fill(from));
 }
 
-async function fill(state: string, { pages, knowledge: { documents = [] } }: ShelfSources): Promise<Shelf> {
+async function fill({ pages, knowledge: { documents = [] } }: ShelfSources): Promise<Shelf> {
   const cards = cardsOf(documents);
   const library = await openLibraryInSlices(sourcesOf(pages, documents));
   const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
-  return { state, bytes: pages.bytes + CHARACTER_BYTES * characters + 1, library, cards };
+  return { bytes: pages.bytes + CHARACTER_BYTES * characters, library, cards };
 }
 
 function* sourcesOf({ pages }: PublicPages, documents: readonly TaggedDocument[]): Generator<Source> {

@@ -25,14 +25,7 @@ const MAX_CHUNKS = 3000;
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const DOCUMENTS_PER_READ = 64;
 
-/** `documents` is absent if there are too many to read. */
-interface Shelf {
-  state: string;
-  bytes: number;
-  documents: TaggedDocument[] | undefined;
-}
-
-const shelvesOf = versionedCache<Shelf>(MAX_CACHED_BYTES);
+const shelvesOf = versionedCache(MAX_CACHED_BYTES, bytesOf);
 
 /**
  * All documents of a handle with a tag, in order of creation; undefined if there are too many to read. If nothing has changed, it needs one
@@ -44,14 +37,11 @@ export async function taggedDocuments(
   tag: string,
 ): Promise<TaggedDocuments | undefined> {
   const version = (await redis.hget(keys.knowledge(handle), "version")) ?? "";
-  const { documents } = await shelvesOf(redis).get(`${handle} ${tag}`, version, async () => {
-    const documents = await readTagged(redis, handle, tag);
-    return { state: version, bytes: bytesOf(documents ?? []), documents };
-  });
+  const documents = await shelvesOf(redis).get(`${handle} ${tag}`, version, () => readTagged(redis, handle, tag));
   return documents && { version, documents };
 }
 
-function bytesOf(documents: readonly TaggedDocument[]): number {
+function bytesOf(documents: readonly TaggedDocument[] = []): number {
   return documents.reduce((sum, { title, content }) => sum + 2 * (title.length + content.length), 1000);
 }
 

@@ -13,7 +13,10 @@ import { checkContent } from "./content.ts";
 
 /** Characters of pages that a process caches; rendered and compressed, they take up to twice as much again. */
 const MAX_CACHED_LENGTH = 16 * 2 ** 20;
-const cacheOf = versionedCache<{ state: string; bytes: number; value: { page: StoredPage } }>(MAX_CACHED_LENGTH);
+const cacheOf = versionedCache<{ page: StoredPage }>(
+  MAX_CACHED_LENGTH,
+  ({ page }) => page.content.length + page.teaser.length + 1500,
+);
 
 export type PagePath = Input<"handle" | "pageSlug">;
 
@@ -81,11 +84,7 @@ export async function cachedPage<T extends { page: StoredPage }>(
   { handle, pageSlug, make }: PagePath & { make: () => Promise<T> },
 ): Promise<T> {
   const state = await pagesCounterOf(redis, handle);
-  const { value } = await cacheOf(redis).get(`${reader} ${handle}/${pageSlug}`, state, async () => {
-    const made = await make();
-    return { state, bytes: made.page.content.length + made.page.teaser.length + 2000, value: made };
-  });
-  return value as T;
+  return (await cacheOf(redis).get(`${reader} ${handle}/${pageSlug}`, state, make)) as T;
 }
 
 /** The public address of a page (docs/reference.md, "Public page"), on the handle's own host if there is a public domain. */

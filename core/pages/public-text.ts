@@ -48,7 +48,7 @@ const MAX_BYTES = 64 * 2 ** 20;
 const BLOCK_BYTES = 400;
 const CHARACTER_BYTES = 16;
 
-const shelvesOf = versionedCache<Shelf>(MAX_BYTES);
+const shelvesOf = versionedCache<Shelf>(MAX_BYTES, ({ bytes }) => bytes);
 
 /**
  * The handle's published pages now, for a visitor of one of them. It needs one read if nothing has changed, and parses only changed pages.
@@ -69,7 +69,7 @@ async function fill(
   const rows = (await pipelined(runtime.redis, (pipeline) => {
     for (const [slug] of listed) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
-  const shelf: Shelf = { state, pages: new Map(), bytes: 1 };
+  const shelf: Shelf = { state, pages: new Map(), bytes: 0 };
   for (const [at, [slug, createdAt]] of listed.entries()) {
     if (shelf.bytes > MAX_HANDLE_BYTES) break;
     const [version, status] = rows[at] ?? [];

@@ -35,7 +35,6 @@ interface Catalog {
   version: string;
   /** The version with the creation of the handle: versions start again when a handle is erased and created again. */
   state: string;
-  bytes: number;
   schedules: StoredSchedule[];
   offers: Map<string, BookableEvent>;
 }
@@ -45,7 +44,10 @@ export type CatalogSnapshot = Catalog & { timesVersion: string };
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
-const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES);
+const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES, ({ schedules, offers }) => {
+  const events = [...offers.values()].map(({ event }) => event);
+  return 3 * JSON.stringify({ schedules, events }).length;
+});
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
 export async function readCatalogSnapshot({ redis }: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {
@@ -66,8 +68,7 @@ export async function readCatalogSnapshot({ redis }: Runtime, handle: string): P
       eventTypeRecords.all(store, handle),
     ]);
     const offers = new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)]));
-    const bytes = 500 + 3 * JSON.stringify({ schedules, events }).length;
-    return { version, state, bytes, schedules, offers };
+    return { version, state, schedules, offers };
   });
   return { ...catalog, timesVersion };
 }

@@ -94,11 +94,9 @@ export async function listSlots(
   const minutes = `${Math.floor(now / minute)} ${Math.ceil(now / minute)}`;
   const holds = times.blocks.filter(({ hold }) => hold > now).length;
   const name = [handle, eventSlug, window.from, window.to, clock, except ?? ""].join(" ");
-  const answerState = `${state} ${minutes} ${holds}`;
-  return answersOf(runtime.redis).get(name, answerState, async () => {
+  return answersOf(runtime.redis).get(name, `${state} ${minutes} ${holds}`, async () => {
     const request = slotRequestOf(bookable, times, { clock, now, except });
-    const answer = slotAnswerOf(runtime, bookable, { request, window });
-    return { ...answer, state: answerState, bytes: answer.body.length + 500 };
+    return slotAnswerOf(runtime, bookable, { request, window });
   });
 }
 
@@ -140,7 +138,7 @@ function windowOf({ start, end }: { start: string; end: string }): { from: numbe
   return window;
 }
 
-const answersOf = versionedCache<SlotAnswer & { state: string; bytes: number }>(MAX_CACHED_BYTES);
+const answersOf = versionedCache<SlotAnswer>(MAX_CACHED_BYTES, ({ body }) => body.length);
 
 function slotAnswerOf(
   { env }: Runtime,

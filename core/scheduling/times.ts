@@ -40,7 +40,10 @@ export function blockOf(booking: StoredBooking): { member: string; from: number;
 const MAX_CACHED_BYTES = 32 * 2 ** 20;
 const BLOCK_BYTES = 250;
 const BUSY_BYTES = 48;
-const timesOf = versionedCache<Times & { state: string; bytes: number }>(MAX_CACHED_BYTES);
+const timesOf = versionedCache<Times>(
+  MAX_CACHED_BYTES,
+  ({ blocks, busy }) => blocks.length * BLOCK_BYTES + busy.length * BUSY_BYTES,
+);
 
 /** Booked and busy times of an interval, cached in the process; `state` is that of the handle. */
 export async function cachedTimes(
@@ -51,11 +54,7 @@ export async function cachedTimes(
   // Whole days, so that the windows of many visitors share the cache.
   const from = Math.floor(query.from / day) * day;
   const to = Math.ceil(query.to / day) * day;
-  return timesOf(redis).get(`${handle} ${from} ${to}`, query.state, async () => {
-    const times = await readTimes(redis, handle, { from, to });
-    const bytes = 500 + times.blocks.length * BLOCK_BYTES + times.busy.length * BUSY_BYTES;
-    return { ...times, state: query.state, bytes };
-  });
+  return timesOf(redis).get(`${handle} ${from} ${to}`, query.state, () => readTimes(redis, handle, { from, to }));
 }
 
 /** Booked and busy times in [from, to). Neither blocks nor busy times overlap: of the earlier ones only the last may reach in. */

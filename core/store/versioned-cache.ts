@@ -2,35 +2,35 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { perConnection } from "./connections.ts";
 
-/** A cached value: the state that it was made of, and its approximate memory in bytes. */
-interface Versioned {
-  state: string;
-  bytes: number;
+/** A cache of up to `maxBytes` for each connection; `bytesOf` is the approximate memory of a value, besides its name and state. */
+export function versionedCache<V>(
+  maxBytes: number,
+  bytesOf: (value: V) => number,
+): (redis: Redis) => VersionedCache<V> {
+  return perConnection(() => new VersionedCache<V>(maxBytes, bytesOf));
 }
 
-/** A cache of up to `maxBytes` for each connection. */
-export function versionedCache<V extends Versioned>(maxBytes: number): (redis: Redis) => VersionedCache<V> {
-  return perConnection(() => new VersionedCache<V>(maxBytes));
-}
+/** Bytes of an entry besides its value. */
+const OVERHEAD_BYTES = 500;
 
 /** Values by name, each cached until its state changes; concurrent readers of one state share one `fill`. */
-class VersionedCache<V extends Versioned> {
-  readonly #kept: LRUCache<string, V>;
+class VersionedCache<V> {
+  readonly #kept: LRUCache<string, { state: string; value: V }>;
   readonly #filling = new Map<string, Promise<V>>();
 
-  constructor(maxBytes: number) {
-    this.#kept = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ bytes }) => bytes });
+  constructor(maxBytes: number, bytesOf: (value: V) => number) {
+    this.#kept = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ value }) => OVERHEAD_BYTES + bytesOf(value) });
   }
 
   /** `fill` gets the value of the earlier state. */
   async get(name: string, state: string, fill: (earlier: V | undefined) => Promise<V>): Promise<V> {
     const known = this.#kept.get(name);
-    if (known?.state === state) return known;
+    if (known?.state === state) return known.value;
     const label = `${name} ${state}`;
-    const filling = this.#filling.get(label) ?? fill(known).finally(() => this.#filling.delete(label));
+    const filling = this.#filling.get(label) ?? fill(known?.value).finally(() => this.#filling.delete(label));
     this.#filling.set(label, filling);
     const value = await filling;
-    this.#kept.set(name, value);
+    this.#kept.set(name, { state, value });
     return value;
   }
 }
