@@ -244,35 +244,27 @@ function isSilent(failure: Error): boolean {
   return failure instanceof CalendarServerError && ["timeout", "unreachable"].includes(failure.reason);
 }
 
-interface CalendarToRead {
-  calendarId: string;
-  zone: string;
-}
-
-async function readCalendar(runtime: Runtime, selection: Selection, calendar: CalendarToRead): Promise<void> {
-  for (let readings = 0; readings < MAX_READINGS; readings++)
-    if (await isReadOnce(runtime, selection, calendar)) return;
-}
-
-/** False if another process stored its reading meanwhile. */
-async function isReadOnce(
+/** Updates the stored objects of a calendar to the provider's current state, again if another process stored its reading meanwhile. */
+async function readCalendar(
   runtime: Runtime,
   { account, calendars }: Selection,
-  { calendarId, zone }: CalendarToRead,
-): Promise<boolean> {
+  { calendarId, zone }: { calendarId: string; zone: string },
+): Promise<void> {
   const key = objectsOf(account, calendarId);
   const begins = Math.floor(runtime.now() / PERIOD_MS) * PERIOD_MS;
   const window = { from: begins - LOOK_BACK_MS, to: begins + PERIOD_MS + LOOK_AHEAD_MS, zone };
-  const stored = (await runtime.redis.hget(key, readingField)) ?? "";
-  const last = JSON.parse(stored || "{}") as Partial<Reading>;
-  const isSame = last.from === window.from && last.to === window.to && last.zone === zone;
-  const known = isSame && last.mark ? { known: { mark: last.mark, tags: () => tagsIn(runtime, key) } } : {};
-  const answer = await calendars.busy(runtime, account, { calendarId, ...window, ...known });
-  const isChanged = answer.isWhole || answer.changed.length + answer.removed.length > 0;
-  const state = !isChanged && last.state ? last.state : runtime.id("");
-  const mark = answer.mark !== null && answer.mark.length > MAX_MARK_LENGTH ? null : answer.mark;
-  const reading: Reading = { ...window, mark, state };
-  return writeReading(runtime, account.handle, { key, last: stored, answer, reading });
+  for (let readings = 0; readings < MAX_READINGS; readings++) {
+    const stored = (await runtime.redis.hget(key, readingField)) ?? "";
+    const last = JSON.parse(stored || "{}") as Partial<Reading>;
+    const isSame = last.from === window.from && last.to === window.to && last.zone === zone;
+    const known = isSame && last.mark ? { known: { mark: last.mark, tags: () => tagsIn(runtime, key) } } : {};
+    const answer = await calendars.busy(runtime, account, { calendarId, ...window, ...known });
+    const isChanged = answer.isWhole || answer.changed.length + answer.removed.length > 0;
+    const state = !isChanged && last.state ? last.state : runtime.id("");
+    const mark = answer.mark !== null && answer.mark.length > MAX_MARK_LENGTH ? null : answer.mark;
+    const reading: Reading = { ...window, mark, state };
+    if (await writeReading(runtime, account.handle, { key, last: stored, answer, reading })) return;
+  }
 }
 
 /** Key of a calendar's objects. Servers that know each user's calendars by the same URLs are common. */

@@ -133,18 +133,15 @@ function judgedBy(bookable: Bookable, { handle, slot, visitor }: BookingRequest 
   return { handle, catalogVersion: bookable.snapshot.version, dayLimit: dayLimitOf(bookable, slot.start), visitor };
 }
 
-/** A slot, and the circumstances that decide whether it can be booked. */
-interface SlotCheck {
-  slot: RequestedSlot;
-  /** The visitor's zone, whose clock may align the slots. */
-  timeZone: string;
-  /** A booking that gives up its time for this one. */
-  moving?: string;
-}
-
-/** `scheduling_slot_unavailable` for a slot that the slots route would not list, unless a nonce proves that it did. */
-async function requireAvailable(runtime: Runtime, bookable: BookableEvent, check: SlotCheck): Promise<void> {
-  const { slot, timeZone, moving } = check;
+/**
+ * `scheduling_slot_unavailable` for a slot that the slots route would not list, unless a nonce proves that it did. The visitor's zone may
+ * align the slots too; a booking that is `moving` gives up its time.
+ */
+async function requireAvailable(
+  runtime: Runtime,
+  bookable: BookableEvent,
+  { slot, timeZone, moving }: { slot: RequestedSlot; timeZone: string; moving?: string },
+): Promise<void> {
   const proof = proofOf(runtime, bookable, slot);
   const isWhole = slot.end - slot.start === bookable.terms.rules.duration;
   if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");

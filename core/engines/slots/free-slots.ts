@@ -59,18 +59,14 @@ export function reachOf(
   return { from: window.from - MAX_DATE_MS - rules.before, to: window.to + ahead };
 }
 
-/** The time to search, `to` exclusive, and the number of starts after which the search ends. */
-interface SearchWindow {
-  from: number;
-  to: number;
-  maxStarts?: number;
-}
-
 /**
  * Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. The grid begins again with each open
  * interval and after each block, in the local time of `clock`; the window only filters.
  */
-export function availableSlots(offering: SlotRequest, window: SearchWindow): AvailableSlots {
+export function availableSlots(
+  offering: SlotRequest,
+  window: { from: number; to: number; maxStarts?: number },
+): AvailableSlots {
   const { from, to } = boundsOf(offering, window);
   const found: AvailableSlots = { at: [], kinds: [] };
   const open = from < to ? bookableTimes(offering, { from, to }) : [];
