@@ -3,7 +3,7 @@ import * as core from "../core/assistant/face.ts";
 import * as shape from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
 import { nothing } from "../schemas/schema.ts";
-import { Html, html, htmlDocument } from "./html.ts";
+import { Html, html, htmlDocument, htmlView } from "./html.ts";
 import type { Request } from "./request.ts";
 import { anyone, type Row, route, type View } from "./route.ts";
 
@@ -79,17 +79,8 @@ export function leadFormView(form: core.StoredForm, origins: string[]): View {
     "form-action 'none'",
     "base-uri 'none'",
     `frame-ancestors ${origins.join(" ")}`,
-  ].join("; ");
-  const headers = {
-    "Content-Security-Policy": policy,
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-  };
-  return {
-    type: "text/html; charset=utf-8",
-    body: document(form, nonce),
-    headers,
-  };
+  ];
+  return htmlView(document(form, nonce), policy, { headers: { "Referrer-Policy": "no-referrer" } });
 }
 
 /** The origins that show the page: the frame's own host, which may be a custom domain, the service's and the handle's. */

@@ -1,4 +1,4 @@
-import { type Html, html, htmlDocument, type Part, unlisted } from "./html.ts";
+import { type Html, html, htmlDocument, htmlView, type Part, unlisted } from "./html.ts";
 import type { View } from "./route.ts";
 
 /** A page with one message or one question: a card with a title. */
@@ -24,7 +24,7 @@ interface Card {
 export type CardContent = Pick<Card, "title" | "body">;
 
 /** A card as a document that runs only its own script and can't be framed. */
-export function cardView({ language, title, body, status = 200, script, isListed, ...card }: Card): View {
+export function cardView({ language, title, body, script, leadsTo = [], isListed, isFramed, ...more }: Card): View {
   const document = htmlDocument({
     language,
     title,
@@ -32,11 +32,6 @@ export function cardView({ language, title, body, status = 200, script, isListed
     head: [!isListed && unlisted, script && html`<script src="/assets/${script}" defer></script>`],
     body: html`<main class="card">\n<h1>${title}</h1>\n${body}\n</main>`,
   });
-  const headers = { ...headersOf({ script, ...card }), ...card.headers };
-  return { type: "text/html; charset=utf-8", status, body: document, headers };
-}
-
-function headersOf({ leadsTo = [], script, isFramed }: Pick<Card, "leadsTo" | "script" | "isFramed">) {
   const policy = [
     "default-src 'none'",
     "style-src 'self'",
@@ -45,13 +40,9 @@ function headersOf({ leadsTo = [], script, isFramed }: Pick<Card, "leadsTo" | "s
     `frame-ancestors ${isFramed ? "'self'" : "'none'"}`,
     ...(script ? ["script-src 'self'", "connect-src 'self'"] : []),
   ];
-  return {
-    "Content-Security-Policy": policy.join("; "),
-    "Cache-Control": "no-store",
-    "X-Frame-Options": isFramed ? "SAMEORIGIN" : "DENY",
-    // With no-referrer, forms would send the origin "null".
-    "Referrer-Policy": "same-origin",
-  };
+  // With no-referrer, forms would send the origin "null".
+  const own = { "X-Frame-Options": isFramed ? "SAMEORIGIN" : "DENY", "Referrer-Policy": "same-origin" };
+  return htmlView(document, policy, { ...more, headers: { ...own, ...more.headers } });
 }
 
 /** A link styled as a button of a card. */

@@ -69,6 +69,16 @@ ${body}
 `);
 }
 
+/** A document as a response that is not cached; `policy` has the directives of its Content-Security-Policy. */
+export function htmlView(
+  body: string,
+  policy: readonly string[],
+  { status = 200, headers }: { status?: number | undefined; headers: View["headers"] },
+): View {
+  const own = { "Content-Security-Policy": policy.join("; "), "Cache-Control": "no-store" };
+  return { type: "text/html; charset=utf-8", status, body, headers: { ...own, ...headers } };
+}
+
 /** A public page as search engines and previews of its link show it. */
 export interface LinkPreview {
   title: string;

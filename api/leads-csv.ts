@@ -1,4 +1,4 @@
-import { stringify } from "csv-stringify/sync";
+import { type Options, stringify } from "csv-stringify/sync";
 import type { Lead } from "../schemas/leads.ts";
 import type { View } from "./route.ts";
 
@@ -14,13 +14,8 @@ export function leadsCsv(batches: AsyncIterable<Lead[]>): View {
 }
 
 async function* text(batches: AsyncIterable<Lead[]>): AsyncGenerator<string> {
-  yield csvLines([columns]);
-  for await (const leads of batches) if (leads.length > 0) yield csvLines(leads.map(cells));
-}
-
-function cells(lead: Lead): string[] {
-  const values = { ...lead, fields: JSON.stringify(lead.fields) } as Record<string, unknown>;
-  return columns.map((column) => escapeFormulas(String(values[column] ?? "")));
+  yield stringify([], { ...format, header: true });
+  for await (const leads of batches) yield stringify(leads, format);
 }
 
 /** Every line break that some reader recognises (Unicode Standard, section 5.8, and Python's `splitlines`). */
@@ -40,6 +35,9 @@ function escapeFormulas(cell: string): string {
   return number.test(cell) ? cell : cell.replace(formula, "'");
 }
 
-function csvLines(rows: string[][]): string {
-  return stringify(rows, { quoted_match: lineBreak, record_delimiter: "\r\n" });
-}
+const format: Options = {
+  columns,
+  cast: { string: escapeFormulas, object: (value) => escapeFormulas(JSON.stringify(value)) },
+  quoted_match: lineBreak,
+  record_delimiter: "\r\n",
+};

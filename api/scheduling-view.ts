@@ -12,6 +12,7 @@ import {
   type Html,
   html,
   htmlDocument,
+  htmlView,
   jsonScript,
   type LinkPreview,
   linkPreview,
@@ -183,13 +184,13 @@ function pageView({ language, title, head, body, isEmbedded, isPrivate, status }
     look: isEmbedded && status === undefined ? "embedded" : undefined,
     body,
   });
-  const headers = {
-    "Content-Security-Policy": `default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https:; form-action 'self'; base-uri 'none'; require-trusted-types-for 'script'; frame-ancestors ${isEmbedded ? "*" : "'none'"}`,
-    "Cache-Control": isPrivate ? "no-store" : "no-cache",
-    // The address may contain a booking's uid, which is enough to cancel it.
-    "Referrer-Policy": "no-referrer",
-  };
-  return { type: "text/html; charset=utf-8", status: status ?? 200, body: document, headers };
+  const policy = [
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https:; form-action 'self'",
+    `base-uri 'none'; require-trusted-types-for 'script'; frame-ancestors ${isEmbedded ? "*" : "'none'"}`,
+  ];
+  // The address may contain a booking's uid, which is enough to cancel it.
+  const headers = { "Cache-Control": isPrivate ? "no-store" : "no-cache", "Referrer-Policy": "no-referrer" };
+  return htmlView(document, policy, { status, headers });
 }
 
 /** Statuses of dead links: 410 for links that once worked (RFC 9110, section 15.5.11), 404 for all others. */

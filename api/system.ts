@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Readiness, readiness } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { nothing } from "../schemas/schema.ts";
-import { html, htmlDocument } from "./html.ts";
+import { html, htmlDocument, htmlView } from "./html.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
 import { anyone, metrics as metricsAccess, page, type Row, route, type View } from "./route.ts";
@@ -53,10 +53,10 @@ function docsView(): View {
     ],
     body: html`<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p></main></div>`,
   });
-  const headers = {
-    "Content-Security-Policy": `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; font-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-  };
-  return { type: "text/html; charset=utf-8", body, headers };
+  const policy = [
+    "default-src 'none'; script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data:; font-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+  ];
+  return htmlView(body, policy, { headers: { "Referrer-Policy": "no-referrer" } });
 }
