@@ -1,5 +1,6 @@
-import { lookup as lookupHere, promises } from "node:dns";
+import { promises } from "node:dns";
 import { isIP } from "node:net";
+import { callbackify } from "node:util";
 import ipaddr from "ipaddr.js";
 import { Agent } from "undici";
 import type { Env } from "./env.ts";
@@ -8,10 +9,9 @@ import { exchange, type Limits, type ServerAnswer } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];
-type LookupDone = (error: Error | null, addresses: Resolved) => void;
 
-/** Resolves a host name to all its addresses, with the signature of `dns.lookup`. */
-export type Lookup = (hostname: string, options: { all: true }, done: LookupDone) => void;
+/** Resolves a host name to all its addresses. */
+export type Lookup = (hostname: string) => Promise<Resolved>;
 
 /** An outbound request. It takes at most 15 s, and fails beyond 1 MB of response, unless its own limits say something else. */
 export interface OutboundCall extends Partial<Limits> {
@@ -57,19 +57,12 @@ const DNS_OPTIONS = { timeout: 2500, tries: 2 };
  * others. IPv6 comes first: without a route its attempts fail at once, and only the last address may use the whole time to connect.
  */
 export function lookupBy(resolver: Pick<promises.Resolver, "resolve4" | "resolve6">): Lookup {
-  const addressesOf = async (hostname: string): Promise<Resolved> => {
+  return async (hostname) => {
+    if (isLocalName(hostname)) return promises.lookup(hostname, { all: true });
     const [v6, v4] = await Promise.allSettled([resolver.resolve6(hostname), resolver.resolve4(hostname)]);
     const found = [v6, v4].flatMap((one) => (one.status === "fulfilled" ? one.value : []));
     if (found.length === 0) throw (v4 as PromiseRejectedResult).reason;
     return found.map((address) => ({ address, family: isIP(address) }));
-  };
-  return (hostname, options, done) => {
-    if (isLocalName(hostname)) lookupHere(hostname, options, done);
-    else
-      addressesOf(hostname).then(
-        (found) => done(null, found),
-        (error: Error) => done(error, []),
-      );
   };
 }
 
@@ -86,8 +79,7 @@ export class Outbound {
   constructor(settings: Settings, lookup = lookupBy(new promises.Resolver(DNS_OPTIONS))) {
     this.#settings = settings;
     this.#lookup = lookup;
-    const resolve = (hostname: string, _options: object, done: LookupDone) => this.#resolve(hostname, done);
-    const connect = { timeout: CONNECT_TIMEOUT_MS, lookup: resolve as never };
+    const connect = { timeout: CONNECT_TIMEOUT_MS, lookup: callbackify(this.#publicAddresses.bind(this)) as never };
     this.#guarded = new Agent({ connect, keepAliveMaxTimeout: MAX_IDLE_MS });
   }
 
@@ -111,10 +103,9 @@ export class Outbound {
   async check(address: string): Promise<void> {
     const url = this.#admitted(address);
     if (this.#isExempt(url) || isIP(bare(url.hostname))) return;
-    const found = await new Promise<Resolved>((resolve) =>
-      this.#lookup(url.hostname, { all: true }, (error, addresses) => resolve(error ? [] : addresses)),
-    );
-    this.#mustBePublic(found.map(({ address: one }) => one));
+    await this.#publicAddresses(url.hostname).catch((error: Error) => {
+      if (error instanceof AddressRefused) throw error;
+    });
   }
 
   async close(): Promise<void> {
@@ -137,28 +128,21 @@ export class Outbound {
     if (url.username !== "" || url.password !== "") throw new AddressRefused("It holds credentials.");
     if (this.#isExempt(url)) return url;
     const host = bare(url.hostname);
-    if (isIP(host)) this.#mustBePublic([host]);
+    if (isIP(host)) this.#mustBePublic(host);
     if (this.#settings.production && isLocalName(host)) throw new AddressRefused("It is not a public address.");
     if (url.protocol === "http:" && !this.#isLocal(host)) throw new AddressRefused("It must be an https address.");
     return url;
   }
 
-  #resolve(hostname: string, done: LookupDone): void {
-    this.#lookup(hostname, { all: true }, (error, addresses) => {
-      const fault = error ?? this.#fault(addresses.map(({ address }) => address));
-      done(fault ?? null, fault ? [] : addresses);
-    });
+  async #publicAddresses(hostname: string): Promise<Resolved> {
+    const found = await this.#lookup(hostname);
+    for (const { address } of found) this.#mustBePublic(address);
+    return found;
   }
 
-  #mustBePublic(addresses: string[]): void {
-    const fault = this.#fault(addresses);
-    if (fault) throw fault;
-  }
-
-  #fault(addresses: string[]): AddressRefused | undefined {
-    const may = (address: string): boolean =>
-      isPublicAddress(address) || (!this.#settings.production && isLoopback(address));
-    return addresses.every(may) ? undefined : new AddressRefused("It is not a public address.");
+  #mustBePublic(address: string): void {
+    const isAllowed = isPublicAddress(address) || (!this.#settings.production && isLoopback(address));
+    if (!isAllowed) throw new AddressRefused("It is not a public address.");
   }
 
   #isLocal(host: string): boolean {
