@@ -108,17 +108,11 @@ const MAX_LINE_BYTES = 256 * 2 ** 20;
 /** Compiles a shape at its first use, and no meta-schema: both would delay the start of every process. */
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, meta: false, validateSchema: false });
 
-/** The header of an export, and its keys in the order of the file. */
-interface ExportFile {
-  header: ExportHeader;
-  keys: AsyncGenerator<ExportedKey>;
-}
-
 /**
- * Opens a file that `exportHandle` wrote. `invalid_request` with the number of the offending line: invalid JSON, another format or
- * version, a key of another handle or of an unknown kind, a missing end or one that counts other keys.
+ * Opens a file that `exportHandle` wrote: its header, and its keys in their order. `invalid_request` with the number of the offending line:
+ * invalid JSON, another format or version, a key of another handle or of an unknown kind, a missing end or one that counts other keys.
  */
-export async function openExport(file: string): Promise<ExportFile> {
+export async function openExport(file: string) {
   const lines = linesOf(file);
   const first = await lines.next();
   if (first.done) throw wrong(1, "the file is empty");

@@ -128,7 +128,7 @@ async function queueDeliveries(
 
 /** Due at once, in the order of the events' creation: real ms, never later than now. Redis orders the deliveries of a ms by their ids. */
 function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
-  return Math.min(now, (asked ? undefined : madeAt(eventId)) ?? now);
+  return asked ? now : Math.min(now, madeAt(eventId));
 }
 
 /** Wakes the sender of an endpoint: a separate job each time. */
