@@ -7,7 +7,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { MAX_NESTING } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
 import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
-import { faultAt, placeAt } from "../platform/source-place.ts";
+import { faultAt } from "../platform/source-place.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
@@ -127,7 +127,8 @@ function checkContent({ content, contentType }: StoredDocument): void {
     throw invalid("/content", `is longer than ${MAX_DOCUMENT_BYTES} bytes`);
   const at = contentType === "text/markdown" ? placeTooDeep(content) : undefined;
   if (at === undefined) return;
-  throw invalid("/content", faultAt(placeAt(content, at), `quotes and lists are nested more than ${MAX_NESTING} deep`));
+  const { message } = faultAt(content, at, `quotes and lists are nested more than ${MAX_NESTING} deep`);
+  throw invalid("/content", message);
 }
 
 function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[] {

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { MAX_CONTENT_BYTES } from "../../schemas/pages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
-import { faultAt, placeAt } from "../platform/source-place.ts";
+import { faultAt } from "../platform/source-place.ts";
 
 const refusedElements = new Set(
   "html head body script iframe object embed base meta link frame frameset applet".split(" "),
@@ -33,10 +33,10 @@ export function checkContent(name: Fragment, source: string): void {
     throw invalid(`/${name}`, `is longer than ${MAX_CONTENT_BYTES} bytes`);
   const faults = faultsOf(name, source);
   if (faults.length === 0) return;
-  const places = faults.slice(0, MAX_FAULTS).map(([why, at]) => ({ why, place: placeAt(source, at) }));
-  const listed = places.map(({ why, place }) => ({ path: `/${name}`, message: faultAt(place, why) }));
-  const more = { field: name, ...places[0]?.place };
-  throw new Fail("invalid_page_content", { detail: `${name}, ${listed[0]?.message}.`, errors: listed, more });
+  const found = faults.slice(0, MAX_FAULTS).map(([why, at]) => faultAt(source, at, why));
+  const errors = found.map(({ message }) => ({ path: `/${name}`, message }));
+  const more = { field: name, ...found[0]?.place };
+  throw new Fail("invalid_page_content", { detail: `${name}, ${found[0]?.message}.`, errors, more });
 }
 
 /** With scripting `noscript` contains text, without it elements: a fragment with one is parsed in both ways. */
