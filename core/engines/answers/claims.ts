@@ -1,3 +1,4 @@
+import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import {
   bearsOut,
@@ -45,7 +46,9 @@ const NAME = /(?<=\p{Ll},? )\p{Lu}[\p{L}\p{M}]+/gu;
  */
 export class ClaimChecker {
   readonly #library: Library;
-  readonly #witnesses = new Map<Section, Witness[]>();
+  readonly #witnessesOf = lazyByKey((section: Section): Witness[] =>
+    this.#library.readingsOf(section).map(({ unit, strengths }) => witnessOf(unit, strengths)),
+  );
   readonly #known: Figures;
 
   /** `known` are public addresses outside the sections: those of pages and links. */
@@ -154,14 +157,6 @@ export class ClaimChecker {
       found.set(term, { likeness, weight: isNewName ? NEW_NAME : weight, isCommon: isEveryday || isImplied });
     }
     return [...found.values()];
-  }
-
-  #witnessesOf(section: Section): Witness[] {
-    const known = this.#witnesses.get(section);
-    if (known) return known;
-    const found = this.#library.strengthsOf(section).map(({ unit, strengths }) => witnessOf(unit, strengths));
-    this.#witnesses.set(section, found);
-    return found;
   }
 }
 

@@ -175,13 +175,12 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
   const { table } = witness.unit.block;
   const rows = all.filter(({ unit }) => table !== undefined && unit.block.table === table);
   const amounts = claim.figures.filter((figure) => figure.startsWith("amount "));
+  const claimed = amounts.length > 0 ? amounts : claim.figures;
   const others = [witness, ...rows]
     .flatMap(({ atoms }) => atoms)
-    .filter(
-      ({ figures }) => !(amounts.length > 0 ? amounts : claim.figures).some((figure) => holdsFigure(figures, figure)),
-    );
+    .filter(({ figures }) => !claimed.some((figure) => holdsFigure(figures, figure)));
   const most = (atoms: readonly Atom[]) => Math.max(0, ...atoms.map((atom) => closeness(atom, claim)));
-  return (amounts.length > 0 ? amounts : claim.figures).every((figure) => {
+  return claimed.every((figure) => {
     const own = witness.atoms.filter(({ figures }) => holdsFigure(figures, figure));
     const rivals = others.filter(({ figures }) => [...figures].some((other) => kindOf(other) === kindOf(figure)));
     if (own.length === 0) return true;

@@ -81,7 +81,7 @@ function isHour(minutes: string, hour: string): boolean {
 
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
   const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
-  const value = decimal(compact);
+  const value = plainNumber(compact);
   found.add(`number ${value}`);
   const end = index + token.length;
   const before = UNIT_BEFORE.exec(text.slice(Math.max(0, index - 6), index))?.[1];
@@ -92,14 +92,6 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
 /** True for the name of a currency, of a percentage or of a part of the day. */
 export function isUnitName(word: string): boolean {
   return unitNamed(word) !== undefined || UNIT_WORD.test(word);
-}
-
-/** `1,120.50` and `1.120,50` are 1120.5. */
-function decimal(compact: string): string {
-  const isMixed = compact.includes(".") && compact.includes(",");
-  const groups = compact.split(/[.,]/);
-  const value = isMixed ? `${plainNumber(groups.slice(0, -1).join(""))}.${groups.at(-1)}` : plainNumber(compact);
-  return value.includes(".") ? value.replace(/\.?0+$/, "") : value;
 }
 
 /** The decimal digits of each script are a block of ten code points. */

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import type { Block } from "./blocks.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
@@ -73,7 +74,6 @@ export class Library {
   readonly sections: Section[] = [];
   /** By term: the sections that contain it, by their index, with the term's weight there. */
   readonly #postings = new Map<string, Map<number, number>>();
-  readonly #readings = new WeakMap<Section, Reading[]>();
   readonly #likeness = new LRUCache<string, Likeness>({
     max: 2000,
     memoMethod: (key) => {
@@ -81,11 +81,14 @@ export class Library {
       return likenessOf(forms, this.#postings, language);
     },
   });
-  /** The terms of the latest titles, headings and names of columns; blocks that follow each other mostly have the same ones. */
-  readonly #terms = new LRUCache<string, string[]>({
-    max: 100,
-    memoMethod: (key) => termsIn(key.slice(key.indexOf(" ")), key.slice(0, key.indexOf(" "))),
-  });
+  /** The units of a section with the weights of their terms. */
+  readonly readingsOf = lazyByKey((section: Section): readonly Reading[] =>
+    unitsOf(section).map((unit) => ({
+      unit,
+      strengths: strengthsIn(unit.text, unit.block, section),
+      shapes: new Map<Shape, boolean>(),
+    })),
+  );
 
   /** Reads one section per step, so that the caller can pause. */
   *read(sources: Iterable<Source>): Generator<void> {
@@ -118,11 +121,6 @@ export class Library {
       .sort((one, other) => other.score - one.score);
   }
 
-  /** The units of a section with the weights of their terms. */
-  strengthsOf(section: Section): readonly { unit: Unit; strengths: Strengths }[] {
-    return this.#readingsOf(section);
-  }
-
   /** The terms of the library that match a word. */
   likenessOf({ forms }: Pick<Subject, "forms">, language: string): Likeness {
     return this.#likeness.memo([language, ...forms].join(" "));
@@ -151,7 +149,7 @@ export class Library {
   }
 
   #hitsIn(section: Section, parts: readonly Part[], lead: number): Hit[] {
-    const readings = this.#readingsOf(section);
+    const readings = this.readingsOf(section);
     const total = parts.reduce((sum, { weight }) => sum + weight, 0) || 1;
     const held = parts.map((part) => readings.map((_, at) => heldAt(readings, at, part)));
     const absent = parts.map(({ shape, weight }, at) => (shape ? 0 : weight * (1 - Math.max(...held[at]!))));
@@ -213,35 +211,19 @@ export class Library {
     const { at, blocks } = section;
     this.sections.push(section);
     for (const block of blocks)
-      for (const [term, strength] of this.#strengthsIn(block.text, block, section)) {
+      for (const [term, strength] of strengthsIn(block.text, block, section)) {
         const posting = this.#postings.get(term) ?? new Map<number, number>();
         this.#postings.set(term, posting.set(at, Math.max(posting.get(at) ?? 0, strength)));
       }
   }
+}
 
-  #readingsOf(section: Section): Reading[] {
-    const known = this.#readings.get(section);
-    if (known) return known;
-    const found = unitsOf(section).map((unit) => ({
-      unit,
-      strengths: this.#strengthsIn(unit.text, unit.block, section),
-      shapes: new Map<Shape, boolean>(),
-    }));
-    this.#readings.set(section, found);
-    return found;
-  }
-
-  /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
-  #strengthsIn(text: string, { headings, columns = [] }: Block, section: Section): Strengths {
-    const strengths = new Map(this.#termsOf(section.source.title, section).map((term) => [term, TITLE]));
-    const around = [...headings, ...columns].flatMap((line) => this.#termsOf(line, section));
-    for (const term of [...around, ...termsIn(plainText(text), section.language)]) strengths.set(term, 1);
-    return strengths;
-  }
-
-  #termsOf(line: string, { language }: Section): readonly string[] {
-    return this.#terms.memo(`${language} ${line}`);
-  }
+/** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
+function strengthsIn(text: string, { headings, columns = [] }: Block, { source, language }: Section): Strengths {
+  const strengths = new Map(termsIn(source.title, language).map((term) => [term, TITLE]));
+  for (const line of [...headings, ...columns, plainText(text)])
+    for (const term of termsIn(line, language)) strengths.set(term, 1);
+  return strengths;
 }
 
 /** How well terms match a word of the question, 0 to 1. */

@@ -3,9 +3,6 @@ import { fold } from "../../platform/characters.ts";
 import { clitics } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 
-/** A pattern of words in a language file: `*` is up to four words, `~` any ending, `#` a number. */
-export type Phrase = string;
-
 type FigureWords = Words["answers"]["figures"];
 type Bound = keyof Words["answers"]["bounds"];
 
@@ -23,17 +20,17 @@ export function plainWords(text: string): string {
 }
 
 /** True if the text contains one of the phrases as whole words; `plain` comes from `plainWords`. */
-export function holdsPhrase(plain: string, phrases: readonly Phrase[]): boolean {
+export function holdsPhrase(plain: string, phrases: readonly string[]): boolean {
   return phrases.length > 0 && pattern(phrases, "", "(?= |$)").test(` ${plain}`);
 }
 
 /** True if the text is one of the phrases. */
-export function isPhrase(plain: string, phrases: readonly Phrase[]): boolean {
+export function isPhrase(plain: string, phrases: readonly string[]): boolean {
   return phrases.length > 0 && pattern(phrases, "^", "$").test(` ${plain}`);
 }
 
 /** The words of the longest phrase in the text, without those of a wildcard; undefined without a phrase. */
-export function wordsOfPhrase(plain: string, phrases: readonly Phrase[]): string[] | undefined {
+export function wordsOfPhrase(plain: string, phrases: readonly string[]): string[] | undefined {
   const held = phrases
     .filter((phrase) => holdsPhrase(plain, [phrase]))
     .sort((one, other) => other.length - one.length)[0];
@@ -49,7 +46,7 @@ export function withoutIdioms(text: string, language: string): string {
   return holdsPhrase(plain, idioms) ? ` ${plain}`.replace(pattern(idioms, "", "(?= |$)"), "") : text;
 }
 
-function pattern(phrases: readonly Phrase[], before: string, after: string): RegExp {
+function pattern(phrases: readonly string[], before: string, after: string): RegExp {
   return compiled([before, after, ...phrases].join("\n"));
 }
 
@@ -58,8 +55,8 @@ const compiled = lazyByKey((key) => {
   return new RegExp(`${before}(?:${phrases.map(source).join("|")})${after}`, "u");
 });
 
-/** Each word with the space before it. */
-function source(phrase: Phrase): string {
+/** Each word of a phrase with the space before it; `*` is up to four words, `~` any ending, `#` a number. */
+function source(phrase: string): string {
   const words = phrase.split(" ").map((word) => {
     if (word === "*") return "(?: \\S+){0,4}";
     if (word === "#") return " \\d+";

@@ -104,7 +104,7 @@ function readAlone(text: string, language: string, history: readonly Turn[]): Qu
   const plain = plainWords(asked);
   const said = isPhrase(plain, wordsOf(language).answers.more) ? saidIn(history) : undefined;
   const all = said === undefined ? subjectsOf(asked, language) : [];
-  const wish = wishOf(plain, language) ?? (givesDetails(asked, plain, language) ? "contact" : undefined);
+  const wish = wishOf(asked, plain, language);
   const asks = [...asksOf(plain, all, language), ...(wish === "contact" ? CONTACT : [])];
   const question = { text, language, plain, subjects: besides(asks, all), asks };
   // A sign alone, such as a smile or a thumb, takes up the conversation or ends it.
@@ -177,21 +177,21 @@ function intentOf(plain: string, language: string): Question["intent"] {
   )?.intent;
 }
 
-function wishOf(plain: string, language: string): Wish | undefined {
+function wishOf(text: string, plain: string, language: string): Wish | undefined {
   const { lead } = wordsOf(language).answers;
   if (holdsPhrase(plain, lead.refusals)) return undefined;
-  return WISHES.find((wish) => {
+  const said = WISHES.find((wish) => {
     const phrases = lead[wish].filter((phrase) => phrase.includes(" "));
     // A single word is a wish if it is the whole text.
     return isPhrase(plain, lead[wish]) || holdsPhrase(plain, phrases);
   });
+  return said ?? (givesDetails(text, language) ? "contact" : undefined);
 }
 
-/** The visitor names an address or a number, doesn't ask about it, and doesn't refuse to be contacted. */
-function givesDetails(text: string, plain: string, language: string): boolean {
-  const isRefusal = holdsPhrase(plain, wordsOf(language).answers.lead.refusals);
+/** The visitor names an address or a number and doesn't ask about it. */
+function givesDetails(text: string, language: string): boolean {
   const isQuestion = /[?？؟]/.test(text);
-  return !isRefusal && !isQuestion && [...figuresIn(text, language)].some((figure) => /^(?:mail|phone) /.test(figure));
+  return !isQuestion && [...figuresIn(text, language)].some((figure) => /^(?:mail|phone) /.test(figure));
 }
 
 type Asked = Pick<Question, "plain" | "subjects" | "language">;

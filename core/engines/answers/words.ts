@@ -125,15 +125,15 @@ function lower(text: string): string {
   return text.normalize("NFKC").toLowerCase().replace(/[’‘]/g, "'");
 }
 
-/** A number without thousands separators, with a full stop as the decimal mark: `1,120` and `1.120` are `1120`, `12,50` is `12.50`. */
+/**
+ * A number without thousands separators and zeros at its ends, with a full stop as the decimal mark: `1,120` is `1120`, `1.120,50` is
+ * `1120.5`. Times and dates remain.
+ */
 export function plainNumber(digits: string): string {
-  const ascii = digits.normalize("NFKC");
-  if (/^\d{1,3}(?:[.,]\d{3})+$/.test(ascii)) return ascii.replace(/[.,]/g, "");
-  const [whole = "", ...rest] = ascii.replaceAll(",", ".").split(/[.:]/);
-  const plain = whole.replace(/^0+(?=\d)/, "");
-  return rest.length === 0 || (rest.length === 1 && /^0+$/.test(rest[0]!) && !ascii.includes(":"))
-    ? plain
-    : [plain, ...rest].join(ascii.includes(":") ? ":" : ".");
+  const ascii = digits.normalize("NFKC").replace(/^0+(?=\d)/, "");
+  const thousands = /^\d{1,3}(?:([.,])\d{3})+(?:(?!\1)[.,]\d+)?$/.exec(ascii)?.[1];
+  const plain = (thousands ? ascii.replaceAll(thousands, "") : ascii).replaceAll(",", ".");
+  return /^\d+\.\d+$/.test(plain) ? plain.replace(/\.?0+$/, "") : plain;
 }
 
 /** Replaces numbers that are written out by digits, the longest first: `five hundred and twenty` is 520. */
