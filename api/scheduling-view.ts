@@ -58,12 +58,11 @@ ${script}`;
 }
 
 /** A booking and the form that cancels it, for browsers without the script. */
-function bookedForm({ handle, host, eventSlug, event, now }: EventPage, booking: Booking, language: string): Html {
+function bookedForm({ handle, eventSlug, event, now }: EventPage, booking: Booking, language: string): Html {
   const { bookingPage: words } = wordsOf(language);
   const { status, bookingUid } = booking;
-  const recipient = { email: "", as: "attendee" as const, isOwner: false, language, host: host.name, links: [] };
   const labels = new Map(event?.bookingFields.map(({ id, label }) => [id, label]));
-  const facts = bookingFacts({ stored: booking, recipient, event: { description: "", labels } });
+  const facts = bookingFacts({ stored: booking, recipient: { as: "attendee", language }, labels });
   const isOver = status === "REJECTED" || status === "CANCELLED" || Date.parse(booking.start) <= now;
   const action = `/v2/public/scheduling/${handle}/${eventSlug}/bookings/${bookingUid}/cancel?language=${language}`;
   return html`<div class="booked"><h2>${bookedTitle(booking, words)}</h2>

@@ -28,12 +28,15 @@ export interface EventWords {
 /** A booking as far as its mails and pages tell of it. */
 type PresentedBooking = Omit<BookingRecord, "buffers" | "reminderMinutes">;
 
-interface BookingWords {
+/** A booking for a reader; `kind` is that of a mail. */
+interface BookingView {
   stored: PresentedBooking;
-  kind: MailKind;
-  recipient: Recipient;
-  event: EventWords;
+  kind?: MailKind | undefined;
+  recipient: Pick<Recipient, "as" | "language">;
+  labels: EventWords["labels"];
 }
+
+type BookingWords = BookingView & { kind: MailKind; recipient: Recipient };
 
 /** The contents of a mail about a booking for its recipient. */
 export function bookingLetter(letter: BookingWords): MailLayout {
@@ -61,8 +64,7 @@ export function bookingLetter(letter: BookingWords): MailLayout {
 }
 
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
-export function bookingFacts(letter: Omit<BookingWords, "kind"> & { kind?: MailKind }): Fact[] {
-  const { stored, kind, recipient, event } = letter;
+export function bookingFacts({ stored, kind, recipient, labels }: BookingView): Fact[] {
   const { language } = recipient;
   const { mails, bookingPage } = wordsOf(language);
   const { facts: names } = mails.booking;
@@ -76,12 +78,12 @@ export function bookingFacts(letter: Omit<BookingWords, "kind"> & { kind?: MailK
   if (kind === "rescheduled" && rescheduledFrom) facts.push([names.before, time(rescheduledFrom.start)]);
   if (meetingUrl && !isOver) facts.push([names.where, meetingUrl, meetingUrl]);
   if (!meetingUrl && location) facts.push([names.where, location.label || placeKind(location.type, bookingPage)]);
-  const reason = reasonOf(stored, kind, recipient);
+  const reason = reasonOf({ stored, kind, recipient });
   if (reason) facts.push([names.reason, reason]);
   if (recipient.as === "guest") return facts;
   if (payment?.status === "PAID") facts.push([mails.purchase.paid, formatMoney(payment, language)]);
   const who = recipient.as === "owner" ? stored.attendee.name : presentableName(stored.attendee.name);
-  return [...facts, ...peopleFacts(stored, { who, labels: event.labels, language })];
+  return [...facts, ...peopleFacts(stored, { who, labels, language })];
 }
 
 /** The attendees and their answers. */
@@ -96,7 +98,7 @@ export function peopleFacts(
   return [...facts, ...Object.entries(answers).map(([id, answer]): Fact => [labels.get(id) ?? id, answer])];
 }
 
-function zoneOf({ timeZone, attendee }: PresentedBooking, { as }: Recipient): string {
+function zoneOf({ timeZone, attendee }: PresentedBooking, { as }: BookingView["recipient"]): string {
   return as === "owner" ? timeZone : attendee.timeZone;
 }
 
@@ -106,7 +108,7 @@ function longTime(instant: string, language: string, timeZone: string): string {
 }
 
 /** A visitor's free text reaches the owner and the attendee, never guests: a booking must not be a way to mail strangers. */
-function reasonOf(stored: PresentedBooking, kind: MailKind | undefined, { as }: Recipient): string | null {
+function reasonOf({ stored, kind, recipient: { as } }: Omit<BookingView, "labels">): string | null {
   const isMove = kind === "rescheduled";
   const isTold = as !== "guest" || (!isMove && stored.cancelledBy === "owner");
   const tells = isMove || kind === "cancelled" || kind === "declined";

@@ -50,7 +50,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       origin: "scheduling" as const,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
-        ...layOut(bookingLetter({ stored, kind, recipient, event })),
+        ...layOut(bookingLetter({ stored, kind, recipient, labels: event.labels })),
         ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
       attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),

@@ -53,10 +53,9 @@ export async function listCalendars(
   if (all.length === 0) throw new Fail("integration_not_found");
   const failures: Fail[] = [];
   const lists = all.map((credential) =>
-    calendarsOf(runtime, handle, credential).catch(async (error: Error): Promise<Calendar[]> => {
-      if (!(error instanceof Fail)) throw error;
-      failures.push(error);
-      if (error.permanent) await updateHealth(runtime, { handle, ...credential }, error);
+    calendarsOf(runtime, handle, credential).catch(async (failure: Fail): Promise<Calendar[]> => {
+      failures.push(failure);
+      if (failure.permanent) await updateHealth(runtime, { handle, ...credential }, failure);
       return [];
     }),
   );

@@ -1,7 +1,7 @@
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { ownerDecision, ownerVisit } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { displayNameOf, findHandle, ownerAddresses, settingsOf } from "../account/face.ts";
+import { findHandle, ownerAddresses, settingsOf } from "../account/face.ts";
 import type { Fact } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -101,13 +101,12 @@ async function visitOf(
   { link, stored, state }: FoundBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
-  const [settings, host, event] = await Promise.all([
+  const [settings, { labels }] = await Promise.all([
     settingsOf(runtime.redis, handle),
-    displayNameOf(runtime.redis, handle),
     eventWordsOf(runtime, handle, stored.eventTypeId),
   ]);
   const language = spokenLanguage(visitorLanguage, settings.language);
-  const recipient = { email: "", as: "owner" as const, isOwner: true, language, host, links: [] };
   const isShown = state !== "expired" && state !== "over";
-  return { state, language, host, facts: isShown ? bookingFacts({ stored, recipient, event }) : [] };
+  const facts = isShown ? bookingFacts({ stored, recipient: { as: "owner", language }, labels }) : [];
+  return { state, language, host: settings.displayName ?? handle, facts };
 }
