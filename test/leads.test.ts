@@ -331,6 +331,9 @@ t.test(
     t.not(other, first);
     t.equal(await capture("Ada@xn--mller-kva.example", "cmp_spring"), first);
     t.equal((await owner.get(`/v2/handles/acme/leads/${first}`).expect(200)).body.lead.campaignId, "cmp_spring");
+    const { leads } = (await owner.get("/v2/handles/acme/leads?campaignId=cmp_Spring").expect(200)).body;
+    t.match(leads, [{ leadId: other }], "the filter tells them apart too");
+    t.equal(leads.length, 1);
     await owner.delete(`/v2/handles/acme/leads/${first}`).expect(204);
     t.same((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [], "erased in both spellings");
   },
