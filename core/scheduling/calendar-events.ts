@@ -156,7 +156,7 @@ async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
 
 /** Undefined if the account was disconnected. */
 async function accountOf({ runtime, handle }: Sync, id: string): Promise<ProviderAccount | undefined> {
-  const credential = (await credentialRecords.all(runtime, handle)).find(({ credentialId }) => credentialId === id);
+  const credential = await credentialRecords.find(runtime, handle, id);
   return credential && { handle, ...credential };
 }
 
