@@ -15,7 +15,7 @@ import {
   writable,
 } from "./published.ts";
 
-/** The nouns of the service, in reading order; `api/rows.ts` gives each row its own. */
+/** The nouns of the service, in reading order; `api/rows.ts` names that of each table. */
 export const tags = [
   { name: "Account", description: "The signed-in user, sessions, tokens, desktop pairing and settings." },
   { name: "Pages", description: "HTML pages of a handle, served to visitors once they are published." },

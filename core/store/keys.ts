@@ -169,7 +169,7 @@ const kindsOfOthers = `
   service heartbeat queue dirty handle-import handles user user-handles user-of-email user-tokens
   sessions token account account-handles account-domains domain pairing sign-in page-access page-checkout
   oauth-state oauth-code oauth-refresh oauth-consent run run-chunks run-readers run-alive run-reader
-  email-identity domain-checks message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);
+  email-identity message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);
 
 /** True for a key that belongs to the handle and is erased with it. */
 export function isOfHandle(key: string, handle: string): boolean {
