@@ -21,11 +21,8 @@ export async function admit(
 
 function bearer(authorization: string): string {
   const [, token] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
-  if (token === undefined)
-    throw new Fail(
-      /^Bearer\b/i.test(authorization) && authorization.trim().length > 6 ? "invalid_token" : "missing_bearer_token",
-    );
-  return token;
+  if (token !== undefined) return token;
+  throw new Fail(/^Bearer +\S/i.test(authorization) ? "invalid_token" : "missing_bearer_token");
 }
 
 function admitOperator({ env }: Runtime, authorization: string): Partial<Caller> {
