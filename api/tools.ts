@@ -18,10 +18,10 @@ export function toolRows(rows: Row[]): ToolRow[] {
 
 /** The tools that a caller may use: by scope for a token, by role for a session. */
 export function toolsFor(rows: ToolRow[], { scopes, role }: Caller): ToolRow[] {
-  return rows.filter(({ tool, access }) => {
-    const needed = access.kind === "handle" ? access.role : undefined;
-    return (scopes?.includes(tool.scope) ?? true) && (needed === undefined || hasRole(role as Role, needed));
-  });
+  return rows.filter(
+    ({ tool, access }) =>
+      access.kind === "handle" && hasRole(role as Role, access.role) && (scopes?.includes(tool.scope) ?? true),
+  );
 }
 
 /** Throws, before anything runs, if the caller's token lacks the scope of a tool. */
@@ -53,17 +53,10 @@ export async function callTool(
 function describe(row: Row, { name, description, omits = [] }: ToolColumn): Tool {
   const summary = summaryOf(row);
   const owner = operationId(row);
-  const returned = row.returns && published(row.returns, { owner: `${owner}.answer` });
-  const outputSchema = (returned && without(returned, omits)) as Tool["outputSchema"];
+  const returned = published(row.returns as Schema<unknown>, { owner: `${owner}.answer` });
+  const outputSchema = without(returned, omits) as NonNullable<Tool["outputSchema"]>;
   const annotations = { title: summary, readOnlyHint: true, idempotentHint: true, openWorldHint: false };
-  return {
-    name,
-    title: summary,
-    description,
-    annotations,
-    inputSchema: inputOf(row.input, owner),
-    ...(outputSchema ? { outputSchema } : {}),
-  };
+  return { name, title: summary, description, annotations, inputSchema: inputOf(row.input, owner), outputSchema };
 }
 
 /** A copy of an answer, or of its schema, without these fields, wherever they are. */

@@ -51,13 +51,14 @@ export function summaryOf(row: Pick<Row, "run" | "summary">): string {
 export function operation(row: Row, around: Surroundings): Record<string, unknown> {
   const parameters = [...pathAndQuery(row, around), ...headerParameters(row)];
   const body = bodyOf(row, around);
+  const shared = [...(row.idempotent ? ["IdempotencyKey"] : []), "RequestId"];
   return {
     operationId: operationId(row),
     summary: summaryOf(row),
     ...(row.description ? { description: row.description } : {}),
     tags: [row.tag],
     security: security(row),
-    parameters: [...parameters, ...sharedParameters(row)],
+    parameters: [...parameters, ...shared.map((name) => ({ $ref: `#/components/parameters/${name}` }))],
     ...(body ? { requestBody: body } : {}),
     responses: { ...successes(row, around), ...failures(row) },
     "x-codeSamples": [
@@ -119,11 +120,6 @@ export const webhookHeaders: Parameter[] = [
     schema: { type: "string", pattern: "^\\d+$", examples: ["1764000000"] },
   },
 ];
-
-function sharedParameters({ idempotent }: Row): object[] {
-  const key = idempotent ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : [];
-  return [...key, { $ref: "#/components/parameters/RequestId" }];
-}
 
 function security({ access, signed }: Row): object[] {
   if (signed) return [{ [signed]: [] }];
@@ -206,17 +202,15 @@ const problem = { "application/problem+json": { schema: { $ref: "#/components/sc
 const retryAfter = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
 
 function failures(row: Row): Record<string, object> {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of failureCodes(row)) byStatus.set(errors[code][0], [...(byStatus.get(errors[code][0]) ?? []), code]);
-  const described = [...byStatus].sort(([one], [other]) => one - other);
-  return Object.fromEntries([
-    ...described.map(([status, codes]) => [status, failure(status, codes)]),
-    ["default", { description: "Any other failure", content: problem }],
-  ]);
+  const codes = failureCodes(row);
+  const statuses = codes.map((code) => errors[code][0]);
+  const described = statuses.map((status) => [status, failure(status, codes)]);
+  return { ...Object.fromEntries(described), default: { description: "Any other failure", content: problem } };
 }
 
 function failure(status: number, codes: ErrorCode[]): object {
-  const description = codes.map((code) => `\`${code}\`: ${errors[code][1]}`).join("\n\n");
+  const own = codes.filter((code) => errors[code][0] === status);
+  const description = own.map((code) => `\`${code}\`: ${errors[code][1]}`).join("\n\n");
   return { description, ...(status === 429 || status === 503 ? { headers: retryAfter } : {}), content: problem };
 }
 
