@@ -1,15 +1,6 @@
 import { mailKinds } from "./scheduling.ts";
 import * as s from "./schema.ts";
 
-/** One kind of job: its queue, the shape of its data, its attempts and the wait between them. */
-interface JobRow<T = unknown> {
-  queue: QueueName;
-  data: s.Schema<T>;
-  attempts: number;
-  /** First wait between attempts in milliseconds; doubles each time, with jitter. */
-  backoff: number;
-}
-
 /** Every queue; each has its own hash tag. */
 export const queueNames = ["generation", "knowledge", "campaigns", "email", "scheduling", "webhooks"] as const;
 export type QueueName = (typeof queueNames)[number];
@@ -77,10 +68,11 @@ export type JobData<N extends JobName> = s.Infer<(typeof jobs)[N]["data"]>;
  */
 export const joint = { one: "webhooks.dispatch", several: "webhooks.dispatch-all", maxItems: 20 } as const;
 
+/** `backoff` is the first wait between attempts in ms; it doubles each time, with jitter. */
 function row<P extends Record<string, s.Schema<unknown>>>(
   queue: QueueName,
   [attempts, backoff]: [attempts: number, backoff: number],
   data: P,
-): JobRow<s.Fields<P>> {
+) {
   return { queue, data: s.object(data), attempts, backoff };
 }

@@ -19,7 +19,7 @@ export type Infer<S> = S extends Schema<infer T> ? T : never;
 type Properties = Record<string, Schema<unknown>>;
 type OptionalKeys<P> = { [K in keyof P]: P[K] extends Optional<unknown> ? K : never }[keyof P];
 type Flat<T> = { [K in keyof T]: T[K] };
-export type Fields<P> = Flat<
+type Fields<P> = Flat<
   { [K in Exclude<keyof P, OptionalKeys<P>>]: Infer<P[K]> } & { [K in OptionalKeys<P>]?: Infer<P[K]> | undefined }
 >;
 

@@ -1,14 +1,11 @@
 import type { Row } from "../route.ts";
 import { type Content, exampleOf, type Parameter, type Surroundings } from "./published.ts";
 
-interface Parts {
-  parameters: Parameter[];
-  content: Content | undefined;
-  around: Surroundings;
-}
-
 /** The request of a row as a curl command for a POSIX shell, with the examples of its required parameters and its body. */
-export function sample(row: Row, { parameters, content = {}, around }: Parts): string {
+export function sample(
+  row: Row,
+  { parameters, content = {}, around }: { parameters: Parameter[]; content: Content | undefined; around: Surroundings },
+): string {
   const [type, body] = Object.entries(content)[0] ?? [];
   const values = (place: Parameter["in"]): Record<string, string> => {
     const wanted = parameters.filter((one) => one.in === place && one.required);
