@@ -228,6 +228,13 @@ t.test("a list is shown with its introduction", async (t) => {
     replyTo(library, readQuestion("Is a driving licence enough?", "en")).markdown,
     /You need one of these:\n\n- a passport\n- a driving licence/,
   );
+  const others = Array.from({ length: 40 }, (_, at) => `- insurance against the delay of flight ${at} on the way`);
+  const long = `## Trip\n\nNot included:\n\n${others.join("\n")}\n- sleeping bags for the hut\n`;
+  t.match(
+    replyTo(openLibrary([documentSource(long)]), readQuestion("Are sleeping bags included?", "en")).markdown,
+    /Not included:\n\n(?:- insurance.*\n)*- sleeping bags/,
+    "also the end of a long one",
+  );
 });
 
 t.test(

@@ -39,16 +39,18 @@ const MAX_SECTION_LENGTH = 2000;
 const MAX_LEAD_IN_LENGTH = 80;
 const MAX_INTRODUCTION_LENGTH = 400;
 
-/** Groups consecutive blocks under one heading; a table or a list stays with its introduction. */
+/** Groups consecutive blocks under one heading. A table or a list stays with its introduction; a long one repeats it in each of its sections. */
 export function sectionsOf(blocks: readonly Block[]): Block[][] {
   const found: Block[][] = [];
-  let length = 0;
+  let [length, introduction]: [number, Block[]] = [0, []];
   for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
     const isSame = found.at(-1)?.at(0)?.section === block.section;
     const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
+    if (block.kind === "text" || !isSame) introduction = [];
     if (isSame && length <= room) found.at(-1)!.push(block);
-    else found.push([block]);
+    else found.push([...introduction, block]);
     length = (isSame && length <= room ? length : 0) + block.text.length;
+    if (block.kind === "text" && leadsIn(block.text)) introduction = [block];
   }
   return found;
 }
