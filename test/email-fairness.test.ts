@@ -96,6 +96,18 @@ t.test("attempts that end one by one leave one wait for the next poll", async (t
   t.ok(most <= 1, `${most} waits at once`);
 });
 
+t.test("all workers together send as many mails as the server's limit allows", async (t) => {
+  const server = await startMailServer(t);
+  const service = await startMailing(t, `${server.url}?rateLimit=5&rateDelta=1000`);
+  const sending = await makeSending(service);
+  await fillQueue(service, sending, 12);
+  const begun = Date.now();
+  await Promise.all([service.startWorkers(["email"]), service.startWorkers(["email"])]);
+  await eventually(() => server.mails.length === 12);
+  const took = Date.now() - begun;
+  t.ok(took >= 1_200, `five at once, then one in 200 ms: ${took} ms`);
+});
+
 t.test("turns go round by weight", async (t) => {
   const server = await startMailServer(t);
   server.delay = 10;

@@ -476,6 +476,20 @@ t.test("a changed event that the server fails to send keeps its last time, and i
   }
 });
 
+t.test(
+  "changed events that are large are fetched in smaller batches, and one that is too large hides no other",
+  async (t) => {
+    const { dav, read, taken, credentials } = await startLies(t);
+    const file = (megabytes: number): string => `ATTACH:${"x".repeat(megabytes * 1_048_576)}`;
+    for (const hour of [12, 13, 14])
+      dav.put(`large-${hour}`, `DTSTART:20261012T${hour}0000Z`, "DURATION:PT1H", file(1.5));
+    dav.put("endless", "DTSTART:20261012T150000Z", "DURATION:PT1H", file(4.5));
+    await read();
+    t.same(await taken(), [10, 12, 13, 14]);
+    t.match(await credentials(), [{ status: "OK" }]);
+  },
+);
+
 t.test("a server that sends none of many events is told to the owner, and read again", async (t) => {
   const { dav, read, taken, credentials } = await startLies(t);
   for (let at = 0; at < 300; at++) dav.put(`more-${at}`, "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
