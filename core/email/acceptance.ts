@@ -126,26 +126,19 @@ interface SendingState {
 async function contentOrFault(
   runtime: Runtime,
   request: MailRequest,
-  state: SendingState,
+  { rights, template }: SendingState,
 ): Promise<{ content: StoredContent; fault?: Fail }> {
-  if (request.denied !== undefined) return { content: {} };
+  const { content, attachments = [], denied } = request;
+  if (denied !== undefined) return { content: {} };
+  const code = refusal(rights, request.purpose);
+  if (code !== undefined) return { content: {}, fault: new Fail(code) };
+  if (content) return { content: { ...content, attachments } };
   try {
-    return { content: await contentOf(runtime, request, state) };
+    return { content: await fromTemplate(runtime, request, template) };
   } catch (error) {
     if (!(error instanceof Fail) || !error.permanent) throw error;
     return { content: {}, fault: error };
   }
-}
-
-async function contentOf(
-  runtime: Runtime,
-  request: MailRequest,
-  { rights, template }: SendingState,
-): Promise<StoredContent> {
-  const { content, attachments = [] } = request;
-  const code = refusal(rights, request.purpose);
-  if (code !== undefined) throw new Fail(code);
-  return content ? { ...content, attachments } : fromTemplate(runtime, request, template);
 }
 
 /** The variables, after a check that the template can be rendered with them. */

@@ -62,7 +62,10 @@ export class Follower implements RunSubscription {
   async next(): Promise<IteratorResult<RunChunk>> {
     for (;;) {
       const value = this.#buffer.shift();
-      if (!this.isHungry && this.#buffer.length === 0) this.#continue();
+      if (!this.isHungry && this.#buffer.length === 0) {
+        this.isHungry = true;
+        this.#source.wake();
+      }
       if (value) return { value, done: false };
       this.#throwFailure();
       if (this.#outcome) return { value: undefined, done: true };
@@ -97,11 +100,6 @@ export class Follower implements RunSubscription {
     if (this.#outcome) return;
     this.#failure = failure;
     await this.#settle("closed");
-  }
-
-  #continue(): void {
-    this.isHungry = true;
-    this.#source.wake();
   }
 
   #throwFailure(): void {
