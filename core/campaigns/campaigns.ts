@@ -19,11 +19,9 @@ const campaignRecords = new Records<StoredCampaign>("campaign_not_found", [
   keys.campaignsVersion,
 ]);
 
-type Store = Pick<Runtime, "redis" | "queues" | "now" | "id">;
-
 /** Creates a campaign, live by default; `campaign_already_exists`. */
 export async function createCampaign(
-  store: Store,
+  store: Pick<Runtime, "redis" | "queues" | "now" | "id">,
   input: Input<"handle", typeof newCampaign>,
 ): Promise<{ campaign: Campaign }> {
   const { handle, name, live = true, verifyLeads = false, campaignId = store.id("cmp_") } = input;

@@ -65,21 +65,15 @@ export function calendarFile(booking: Booking, organizer: Organizer, notes: File
   return { method, text: calendarText([text("method", method)], components) };
 }
 
-/** The last state of an object in a calendar, and the addresses of the calendar's owner. */
-interface LastState {
-  object: string;
-  owners: string[];
-}
-
 /** Longest object of a server that is parsed on the event loop, in characters. */
 const MAX_PARSED_LENGTH = 65_536;
 
 /**
  * An event as a calendar object (RFC 4791, section 4.1), without a method. It deliberately has no organizer and no attendees, since many
- * servers would mail them (RFC 6638); the description names them. The owner's additions to the last state stay, such as alarms, but a last
- * state that is too long or malformed is replaced whole.
+ * servers would mail them (RFC 6638); the description names them. The owner's additions to the last state stay, such as alarms (`owners` are
+ * the owner's addresses), but a last state that is too long or malformed is replaced whole.
  */
-export function calendarObject(event: CalendarEvent, last?: LastState): string {
+export function calendarObject(event: CalendarEvent, last?: { object: string; owners: string[] }): string {
   try {
     return objectText(event, last && last.object.length <= MAX_PARSED_LENGTH ? additionsIn(last) : undefined);
   } catch {
@@ -106,7 +100,7 @@ function objectText(event: CalendarEvent, last: Additions = { properties: [], al
 }
 
 /** Properties and alarms that the owner has added. An organizer other than the owner, with the attendees, is that of our own invitation. */
-function additionsIn({ object, owners }: LastState): Additions {
+function additionsIn({ object, owners }: { object: string; owners: string[] }): Additions {
   const event = componentsOf(parseObject(object), "vevent")[0] ?? ["vevent", [], []];
   const isOrganizer = owners.includes(addressIn(textOf(event, "organizer")));
   const dropped = [...OWN_PROPERTIES, ...(isOrganizer ? [] : ["organizer", "attendee"])];

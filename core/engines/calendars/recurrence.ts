@@ -43,11 +43,9 @@ const UNREADABLE = "The times of an event can't be read.";
  */
 export function expandObject(object: string, asked: Expansion): Expanded {
   const root = attempt(() => parseObject(object));
-  if (root === undefined) return { taken: [], fault: NO_CALENDAR };
-  const own = calendarClock(asked.calendarZone, asked.zone);
-  const components = attempt(() => componentsOf(root, "vevent"));
-  if (components === undefined) return { taken: [], fault: NO_CALENDAR };
-  const clocks = clocksOf(root, own);
+  const components = attempt(() => root && componentsOf(root, "vevent"));
+  if (root === undefined || components === undefined) return { taken: [], fault: NO_CALENDAR };
+  const clocks = clocksOf(root, calendarClock(asked.calendarZone, asked.zone));
   const read = components.map((component) => attempt(() => readEvent(component, clocks, asked.owners)));
   const events = read.flatMap((found) => found ?? []);
   const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
