@@ -98,8 +98,8 @@ class RunWriter implements RunPublisher {
       if (id === null) this.#stop(new RunLost("The run is gone."));
       else this.#postponeCheck();
     } catch (error) {
-      if (!isRefusal(error)) throw error;
-      // Ended, claimed by another attempt, or stored by an earlier try whose reply was lost.
+      if (!(error instanceof Error && error.message.includes("equal or smaller"))) throw error;
+      // The stream has this id or a newer one: ended, claimed by another attempt, or stored by an earlier try whose reply was lost.
       await this.#learn();
     }
   }
@@ -160,9 +160,4 @@ class RunWriter implements RunPublisher {
     this.release();
     this.#abort.abort(reason);
   }
-}
-
-/** True if the stream has this id or a newer one. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof Error && error.message.includes("equal or smaller");
 }

@@ -72,7 +72,8 @@ const calendars: ProviderCalendars = {
     const state = await bringTo(asked, {
       write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, asked)),
       read: () => findEvent(calls, asked),
-      sequenceOf: sequenceIn,
+      sequenceOf: ({ singleValueExtendedProperties: found = [] }) =>
+        Number(found.find(({ id }) => id === properties.sequence)?.value ?? -1),
     });
     const made = await untilMeeting(state, {
       awaits: ({ onlineMeeting }) => event.meeting === "teams" && meetingLink(onlineMeeting?.joinUrl) === null,
@@ -255,10 +256,6 @@ const properties = {
   sequence: `String ${namespace} Name bookingSequence`,
 };
 const meeting = { isOnlineMeeting: true, onlineMeetingProvider: "teamsForBusiness" };
-
-function sequenceIn({ singleValueExtendedProperties: found = [] }: GraphEvent): number {
-  return Number(found.find(({ id }) => id === properties.sequence)?.value ?? -1);
-}
 
 function timesOf({ start, end, uid, sequence, title }: CalendarEvent): object {
   return {
