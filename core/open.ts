@@ -45,7 +45,8 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     outbound,
     payments: openPayments(env, () => runtime),
     credentials: openCredentials(() => runtime),
-    openBounces: bounces(env),
+    // The IMAP client is loaded only by the process that reads the mailbox.
+    openBounces: async (address) => (await import("./engines/mail/mailbox.ts")).openMailbox(address),
     sendsAheadMs: AHEAD_MS,
     log,
     model: openModel(env),
@@ -66,13 +67,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
   log.info({ kind: runtime.redisKind, version: /^redis_version:(.*)$/m.exec(info)?.[1]?.trim() }, "redis.opened");
   await warnAboutRedis(runtime, info);
   return runtime;
-}
-
-/** The IMAP client is loaded only by the process that reads the mailbox. */
-function bounces({ BOUNCE_IMAP_URL: address }: Env): Runtime["openBounces"] {
-  return address === undefined
-    ? undefined
-    : async () => (await import("./engines/mail/mailbox.ts")).openMailbox(address);
 }
 
 /** How this installation runs Redis. Behind Sentinels the search module may be loaded too; the knowledge index reports that itself. */

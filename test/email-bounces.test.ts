@@ -39,14 +39,15 @@ async function sent({ service, acme, server }: Started): Promise<{ messageId: st
 function watch(t: TapTest, { service: { runtime }, mailbox }: Started, wrap: (mailbox: Mailbox) => Mailbox) {
   const stopping = new AbortController();
   const tried = { times: 0, warnings: [] as string[] };
-  const openBounces = async (): Promise<Mailbox> => {
+  const openBounces = async (url: string): Promise<Mailbox> => {
     tried.times++;
-    return wrap(await openMailbox(mailbox.url));
+    return wrap(await openMailbox(url));
   };
   const warn = (_fields: object, event: string) => void tried.warnings.push(event);
   const log = Object.assign(Object.create(runtime.log), { warn });
   const times = { ms: 50, signal: stopping.signal, failure: "email.mailbox.read_failed" } as const;
-  const watching = repeat({ ...runtime, openBounces, log }, readBounces, times);
+  const env = { ...runtime.env, BOUNCE_IMAP_URL: mailbox.url };
+  const watching = repeat({ ...runtime, env, openBounces, log }, readBounces, times);
   t.teardown(async () => {
     stopping.abort();
     await watching;
@@ -149,7 +150,8 @@ t.test("of several workers each logs an outage once, however often another one i
     throw new Error("The mailbox is silent.");
   };
   const log = Object.assign(Object.create(service.runtime.log), { warn: () => void seen.warnings++ });
-  const runtime = { ...service.runtime, openBounces, log };
+  const env = { ...service.runtime.env, BOUNCE_IMAP_URL: "imap://silent.example" };
+  const runtime = { ...service.runtime, env, openBounces, log };
   const poll = async (...args: Parameters<typeof readBounces>) => {
     const done = await readBounces(...args);
     if (done === "busy") seen.busy++;

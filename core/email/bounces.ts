@@ -10,10 +10,10 @@ import { readInbound } from "./feedback.ts";
  * is read again without effect. Only one of all processes reads at a time; "busy" in the others. Does nothing without a mailbox.
  */
 export async function readBounces(runtime: Runtime, signal: AbortSignal): Promise<"busy" | undefined> {
-  const { redis, openBounces } = runtime;
-  if (openBounces === undefined) return undefined;
-  const read = await tryLock(redis, keys.bounceMailbox, (lease) =>
-    withSignal([signal, lease], async (either) => readUnseen(runtime, await openBounces(), either)),
+  const { BOUNCE_IMAP_URL: url } = runtime.env;
+  if (url === undefined) return undefined;
+  const read = await tryLock(runtime.redis, keys.bounceMailbox, (lease) =>
+    withSignal([signal, lease], async (either) => readUnseen(runtime, await runtime.openBounces(url), either)),
   );
   return read ? undefined : "busy";
 }

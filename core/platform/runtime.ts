@@ -34,8 +34,8 @@ export interface Runtime {
   readonly credentials: CredentialStore;
   /** Takes payments for bookings; undefined if no payment provider is configured. */
   readonly payments: PaymentProvider | undefined;
-  /** Opens the bounce mailbox; undefined if none is configured. */
-  readonly openBounces: (() => Promise<Mailbox>) | undefined;
+  /** Opens the bounce mailbox at a URL. */
+  openBounces(url: string): Promise<Mailbox>;
   /** Real ms before its time at which a delayed send of a rule becomes a job. */
   readonly sendsAheadMs: number;
   readonly log: Log;

@@ -37,19 +37,13 @@ export async function dispatchEvents(
   );
 }
 
-/** The subject of an event: each kind has one of these. */
-interface EventSubject {
-  booking?: { bookingUid?: string };
-  lead?: { leadId: string };
-  conversion?: { leadId: string };
-  email?: { messageId: string };
-}
+type EventData = Partial<Record<"booking" | "lead" | "conversion" | "email", Record<string, string>>>;
 
 /** An event's type and subject: deliveries of one subject are sent in sequence. */
 function aboutEvent(eventId: string, content: string): Pick<StoredDelivery, "eventId" | "type" | "subject"> {
-  const { type, data = {} } = JSON.parse(content) as { type: string; data?: EventSubject };
+  const { type, data = {} } = JSON.parse(content) as { type: string; data?: EventData };
   const { booking, lead, conversion, email } = data;
-  const subject = booking?.bookingUid ?? lead?.leadId ?? conversion?.leadId ?? email?.messageId;
+  const subject = booking?.bookingUid ?? (lead ?? conversion)?.leadId ?? email?.messageId;
   return { eventId, type, ...(subject === undefined ? {} : { subject }) };
 }
 
