@@ -99,6 +99,12 @@ t.test("a sentence passes if its figures are in the text, in any form", async (t
   ]);
 });
 
+t.test("a date in digits is its day, month and year", async (t) => {
+  const from = openLibrary([documentSource("## Anmeldung\n\nAnmeldung bis 16.04.2027, danach ist der Kurs voll.")]);
+  passes(t, ["Anmeldung bis 16.4.2027.", "Anmeldung bis 2027."], from);
+  goes(t, ["Anmeldung bis 17.04.2027.", "Anmeldung bis 16.04.2028."], from);
+});
+
 t.test("a sentence is removed if a number, price, time, address or link is not in the text", async (t) => {
   goes(t, [
     "The Team plan costs $8.",

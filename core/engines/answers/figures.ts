@@ -82,7 +82,9 @@ function isHour(minutes: string, hour: string): boolean {
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
   const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
   const value = plainNumber(compact);
-  found.add(`number ${value}`);
+  // A date or a version is several numbers.
+  for (const part of /^\d+(?:\.\d+){2,}$/.test(value) ? value.split(".") : [value])
+    found.add(`number ${plainNumber(part)}`);
   const end = index + token.length;
   const before = UNIT_BEFORE.exec(text.slice(Math.max(0, index - 6), index))?.[1];
   const unit = before ?? UNIT_AFTER.exec(text.slice(end, end + 16))?.[1];
