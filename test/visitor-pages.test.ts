@@ -104,6 +104,7 @@ t.test("while Redis is away people get a page with a retry, on every host", asyn
   const program = await get("/welcome", "acme.pages.test");
   t.match(program, { status: 503, body: { code: "service_unavailable" } });
   await get("/favicon.ico", "acme.pages.test").expect(200);
+  await get("/healthz", "service.test").expect(200);
 });
 
 t.test("a page's form ends in thanks and a link back; mistakes are named plainly", async (t) => {
