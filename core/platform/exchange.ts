@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Writable } from "node:stream";
 import type { Dispatcher } from "undici";
+import { day, second } from "./clock.ts";
 
 /** A server's response with its complete body. */
 export interface ServerAnswer {
@@ -76,6 +77,13 @@ export async function exchange(
     reader.settle();
   }
   return reader.answer();
+}
+
+/** Ms that a `Retry-After` requests, in seconds or as a date (RFC 9110, section 10.2.3), at most a day; 0 if it requests none. */
+export function askedWait(value: string | undefined, now: number): number {
+  if (value === undefined || value === "") return 0;
+  const wait = /^\d+$/.test(value) ? Number(value) * second : Date.parse(value) - now;
+  return Number.isNaN(wait) ? 0 : Math.min(Math.max(wait, 0), day);
 }
 
 /** Reads a response as it arrives, without back pressure: undici 7 ends the process if a server hangs up during it (nodejs/undici#5360). */

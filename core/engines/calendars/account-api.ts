@@ -1,6 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../platform/errors.ts";
+import { askedWait } from "../../platform/exchange.ts";
 import { membersOf, parseJson } from "../../platform/json.ts";
 import type { OutboundAnswer } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
@@ -37,8 +38,6 @@ const LISTING_TIMEOUT_MS = 600_000;
 const SHORT_PAUSE_MS = 3_000;
 /** Ms over which calls that wait together are spread. */
 const MAX_SPREAD_MS = 1_000;
-/** Longest pause in ms that a provider may impose. */
-const MAX_PAUSE_MS = 86_400_000;
 const MAX_ATTEMPTS = 3;
 /** Statuses of a resource that does not exist any more. */
 export const GONE = [404, 410];
@@ -97,7 +96,9 @@ export class AccountApi {
       await waitForPause(runtime, account);
       const answer = await this.#sendOnce(call);
       if (!isLimited(answer)) return answer;
-      const ms = pauseOf(answer, tries);
+      // As the provider says, else growing with each attempt.
+      const asked = askedWait(answer.headers["retry-after"], Date.now());
+      const ms = Math.ceil(asked || 2 ** tries * 250 * (1 + Math.random()));
       await runtime.redis.set(keys.providerPause(account.handle, account.credentialId), "1", "PX", ms);
       if (tries === MAX_ATTEMPTS) throw limited(ms);
     }
@@ -161,14 +162,6 @@ function errorCodeIn(body: Buffer): string {
 function isLimited({ status, headers, body }: OutboundAnswer): boolean {
   if (status === 429 || (status === 503 && headers["retry-after"] !== undefined)) return true;
   return status === 403 && /"(?:user)?rateLimitExceeded"|"quotaExceeded"/i.test(body.toString("utf8"));
-}
-
-/** Ms to wait: as the provider says, in seconds or as a date, else growing with each attempt. */
-function pauseOf({ headers }: OutboundAnswer, tries: number): number {
-  const retryAfter = headers["retry-after"] ?? "";
-  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
-  const asked = Number.isNaN(seconds) ? 2 ** tries * 250 * (1 + Math.random()) : seconds;
-  return Math.ceil(Math.min(MAX_PAUSE_MS, Math.max(1, asked)));
 }
 
 /** Calls that waited together would be limited again if they came back together. */
