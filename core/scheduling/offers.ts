@@ -159,7 +159,8 @@ function slotAnswerOf(
 /** A digest of the answer's parts, which are a twentieth of its bytes. */
 function tagOf(event: BookableEvent["event"], { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Each kind applies until the next entry.
-  const kinds = offered.kinds.flatMap((kind, at) => (kind === offered.kinds[at - 1] ? [] : `${kind} ${at}`)).join(" ");
+  const isEntry = (_: unknown, at: number): boolean => offered.kinds[at] !== offered.kinds[at - 1];
+  const kinds = [...offered.kinds.filter(isEntry), ...offered.at.filter(isEntry)].join(" ");
   const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
   return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
 }
