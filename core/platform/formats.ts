@@ -1,9 +1,3 @@
-/** An amount in the smallest unit of its currency, as Stripe counts it (docs.stripe.com/currencies). */
-interface Money {
-  amountMinor: number;
-  currency: string;
-}
-
 /** A time in a language (BCP 47) with the name of its zone; `short` for lists and subjects. */
 export function formatTime(
   instant: string,
@@ -23,8 +17,9 @@ export function formatMinutes(minutes: number, language: string): string {
   return format.format(minutes);
 }
 
-/** An amount in a language, with all its digits. */
-export function formatMoney({ amountMinor, currency }: Money, language: string): string {
+/** An amount in the smallest unit of its currency, as Stripe counts it (docs.stripe.com/currencies), in a language, with all its digits. */
+export function formatMoney(money: { amountMinor: number; currency: string }, language: string): string {
+  const { amountMinor, currency } = money;
   const digits = digitsOf(currency);
   const format = { style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits } as const;
   return new Intl.NumberFormat(localeOf(language), format).format(amountMinor / 10 ** digits);

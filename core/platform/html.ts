@@ -40,9 +40,6 @@ export interface HtmlListener {
   refused?(why: string, at: number): void;
 }
 
-/** The context at the current end of a source. */
-type TextPlace = "text" | "raw text" | "quoted value" | "markup";
-
 interface Reading {
   /** Markup that precedes the source. */
   before?: string;
@@ -103,7 +100,7 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   }
 
   /** The context at the current position. */
-  get place(): TextPlace {
+  get place(): "text" | "raw text" | "quoted value" | "markup" {
     const { state } = this.tokenizer;
     if (quotedStates.has(state)) return "quoted value";
     if (state === TokenizerMode.RCDATA) return "text";

@@ -1,17 +1,15 @@
 import { type ChainableCommander, Cluster, type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
 
-/** The purpose of a connection: commands that fail in time, or blocking reads that wait indefinitely. */
-type Purpose = "commands" | "blocking";
-
 /**
- * Connects as the settings say. Commands fail within 2 s if Redis hangs; commands that queue behind others fail within 4 s, and those that
- * wait for the first connection within 10 s. A connection reconnects if its server is no longer the master, or is silent while a reply is
- * due. `forJobs` is for BullMQ, whose scripts ioredis copies onto each pipeline: there commands are sent singly.
+ * Connects as the settings say, for commands or for blocking reads, which wait indefinitely. Commands fail within 2 s if Redis hangs;
+ * commands that queue behind others fail within 4 s, and those that wait for the first connection within 10 s. A connection reconnects if
+ * its server is no longer the master, or is silent while a reply is due. `forJobs` is for BullMQ, whose scripts ioredis copies onto each
+ * pipeline: there commands are sent singly.
  */
 export function connect(
   env: Env,
-  purpose: Purpose = "commands",
+  purpose: "commands" | "blocking" = "commands",
   { forJobs = false }: { forJobs?: boolean } = {},
 ): Redis {
   const reconnectOnError = forJobs ? resendElsewhere : leaveDemoted();
@@ -83,14 +81,12 @@ function sentinels(env: Env): object {
 
 /** Connections that have stood. */
 const wereReady = new WeakSet<Redis | Cluster>();
-/** A command whose limit lasts when it is sent again on a new connection. */
-type Limited = Command & { isLimited?: true };
-
 /**
  * Limits the time of a command, counted in steps: a process that was held up loses one step, and reads what the server has sent in the
- * others. With a single timer every command would fail although its reply is there, since timers fire first.
+ * others. With a single timer every command would fail although its reply is there, since timers fire first. The limit lasts when the
+ * command is sent again on a new connection.
  */
-function limit(redis: Redis | Cluster, command: Limited, ms: number | undefined): void {
+function limit(redis: Redis | Cluster, command: Command & { isLimited?: true }, ms: number | undefined): void {
   if (ms === undefined || command.isLimited) return;
   command.isLimited = true;
   const { reject } = command;

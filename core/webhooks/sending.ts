@@ -43,7 +43,6 @@ const EARLIER_WAIT_MS = 4000;
 const RETRY_INTERVAL_MS = 500;
 
 type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
-type LeasedReply = Extract<TurnReply, [string, "taken", ...unknown[]]>;
 
 /**
  * Sends an endpoint's due deliveries until none is due. There is one sender per endpoint, so that a slow one delays no other. A process
@@ -177,7 +176,7 @@ class Sender {
     await this.#runtime.queues.later(job("webhooks.deliver", id, this.#place, { delay }));
   }
 
-  #start([, , json, ...found]: LeasedReply): void {
+  #start([, , json, ...found]: Extract<TurnReply, [string, "taken", ...unknown[]]>): void {
     if (json === undefined) return;
     this.#pollMs = MIN_POLL_MS;
     const { handle, webhookId } = this.#place;
