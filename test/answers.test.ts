@@ -220,6 +220,16 @@ t.test("an item is shown under its heading", async (t) => {
   t.match(markdown, /\*\*Not included\*\*\n\n- Dinners/);
 });
 
+t.test("what several pages say in the same words is shown once", async (t) => {
+  const hours = "<h2>Opening hours</h2><p>We are open from Tuesday to Saturday, 10 to 18.</p>";
+  const contact = { id: "contact", title: "Contact", url: "https://acme.example/contact" };
+  const library = openLibrary([
+    pageSource(`<h1>Home</h1><p>Pottery for all.</p>${hours}`),
+    pageSource(`<h1>Contact</h1><p>Write to us.</p>${hours}`, contact),
+  ]);
+  t.equal(replyTo(library, readQuestion("When are you open?", "en")).markdown.match(/10 to 18/g)?.length, 1);
+});
+
 t.test("a list is shown with its introduction", async (t) => {
   const library = openLibrary([
     documentSource("## Access\n\nYou need one of these:\n\n- a passport\n- a driving licence\n"),

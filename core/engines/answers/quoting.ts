@@ -81,7 +81,7 @@ function sectionsAfter(first: Unit[], hits: readonly Hit[]): Unit[][] {
   const chosen = [first];
   for (const { unit, score } of hits) {
     if (score < hits[0]!.score * NEARLY_BEST) break;
-    if (chosen.some((units) => units.some((one) => one.section === unit.section))) continue;
+    if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
     const room = roomBeside(chosen);
     const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
     if (partMarkdown(more, chosen.length).length <= room) chosen.push(more);
