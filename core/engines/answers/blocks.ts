@@ -45,7 +45,7 @@ export interface Cell {
   down: number;
 }
 
-export interface Grid {
+interface Grid {
   rows: string[][];
   /** Names of the columns; undefined if no row is a header. */
   columns: string[] | undefined;

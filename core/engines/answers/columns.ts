@@ -14,8 +14,7 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
   const { cells, columns, table } = best.block;
   if (!cells || !columns) return undefined;
   const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
-  const named = (names: readonly string[]) =>
-    namedOnce(names, { words, plain: question.plain }, best.section.language) ?? -1;
+  const named = (names: readonly string[]) => namedOnce(names, { words, plain: question.plain }, best.section.language);
   // The first column contains the labels.
   const column = 1 + named(columns.slice(1));
   if (column === 0 || /^[-–—]*$/.test(cells[column]!) || lacksPrice(cells[column]!, best, question)) return undefined;
@@ -31,14 +30,14 @@ function lacksPrice(cell: string, { text, section }: Unit, { asks }: Question): 
 }
 
 /**
- * The index of the name that matches most words of the question; undefined if none or several do. A name of stop words alone, such as
+ * The index of the name that matches most words of the question; -1 if none or several do. A name of stop words alone, such as
  * "So" for Sunday in German, must be in the question literally.
  */
 function namedOnce(
   names: readonly string[],
   { words, plain }: { words: readonly Likeness[]; plain: string },
   language: string,
-): number | undefined {
+): number {
   const scores = names.map((name) => {
     const terms = termsIn(name, language);
     const label = plainWords(name);
@@ -47,7 +46,7 @@ function namedOnce(
   });
   const most = Math.max(...scores);
   const at = scores.indexOf(most);
-  return most > 0 && scores.lastIndexOf(most) === at ? at : undefined;
+  return most > 0 && scores.lastIndexOf(most) === at ? at : -1;
 }
 
 function narrowed(unit: Unit, column: number): Unit {

@@ -42,7 +42,7 @@ export function isMeasure(name: string): name is Measure {
 }
 
 /** The units of a text, each with its number, which may have one word after it: "3 kg", "two working days", "10-day". */
-export function quantitiesIn(text: string, language: string): Quantity[] {
+function quantitiesIn(text: string, language: string): Quantity[] {
   const units = unitsByTerm(language);
   const words = wordsIn(text, language);
   const numbers = words.map(({ text, terms }) => (ONE.test(text) ? "1" : terms.find((term) => NUMBER.test(term))));

@@ -12,7 +12,7 @@ import { lazyByKey } from "../../platform/lazy.ts";
 import { alternatives } from "./phrases.ts";
 
 /** A word of a text. */
-export interface Word {
+interface Word {
   /** In lower case. */
   written: string;
   /** In lower case without accents. */
