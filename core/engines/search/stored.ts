@@ -1,6 +1,5 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
-import { writtenLanguage } from "../../platform/languages.ts";
 import type { Embedding, FoundPassage } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { pipelined } from "../../store/redis.ts";
@@ -74,14 +73,11 @@ export function encodeVector(vector: Float32Array): Buffer {
 }
 
 function parseChunk(key: string, row: (Buffer | null)[]): StoredChunk | undefined {
-  const [title = "", topic = "", source = "", heading = "", text, tags, stored, model = ""] = row.map((value, field) =>
-    field <= TEXTS.length ? value?.toString() : undefined,
-  );
+  const texts = row.map((value, field) => (field <= TEXTS.length ? value?.toString() : undefined));
+  const [title = "", topic = "", source = "", heading = "", text, tags, language = "en", model = ""] = texts;
   if (text === undefined) return undefined;
   const id = key.slice(key.indexOf("}:") + 2);
   const documentId = id.slice(0, id.lastIndexOf(":"));
-  // Chunks of earlier versions have no language.
-  const language = stored || writtenLanguage(text) || "en";
   const names = { id, documentId, title, topic, source, heading };
   const passage = { ...names, text, language, tags: tags ? tags.split(tagSeparator) : [] };
   const values = decodeVector(row[TEXTS.length + 1]);
