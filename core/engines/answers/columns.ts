@@ -6,13 +6,16 @@ import { type Unit, unitsOf } from "./sections.ts";
 import { holdsShape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
+/** A table with a label and one column offers no choice. */
+const MIN_COLUMNS = 3;
+
 /**
  * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
  * if it names no column or several alike, and if the cell is empty, a dash or lacks a requested price.
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
-  if (!cells || !columns) return undefined;
+  if (!cells || !columns || cells.length < MIN_COLUMNS) return undefined;
   const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
   const named = (names: readonly string[]) => namedOnce(names, { words, plain: question.plain }, best.section.language);
   // The first column contains the labels.
