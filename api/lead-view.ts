@@ -25,6 +25,7 @@ export async function leadView({ lead }: Infer<typeof leadAccepted>, request: Re
   return thanksView(thanks.detail, origin);
 }
 
+/** The page after the visitor has verified an address. */
 export function verifiedView(_verified: object, request: Request): View {
   const origin = originOf(request);
   return thanksView(wordsOf(origin.language).thanks.confirmed, origin);

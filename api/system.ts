@@ -11,6 +11,7 @@ const unlogged = { logged: false };
 const quiet = { ...unlogged, hidden: true };
 const text = (type: string) => (body: string) => ({ type: `${type}; charset=utf-8`, body });
 
+/** Health checks, metrics and the documents that describe the service. */
 export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
   let document: string | undefined;
   const openApiText = ({ env }: Runtime): string => {

@@ -123,6 +123,7 @@ export function ignored<const N extends string>(...names: N[]): Record<N, Option
   return Object.fromEntries(names.map((name) => [name, readOnly])) as Record<N, Optional<unknown>>;
 }
 
+/** The same value, or null. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   const { type, anyOf, enum: values } = schema;
   if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };

@@ -48,6 +48,7 @@ export function summaryOf(row: Pick<Row, "run" | "summary">): string {
   return row.summary ?? derived.charAt(0).toUpperCase() + derived.slice(1);
 }
 
+/** The operation of a row: summary, parameters, body, responses and failures. */
 export function operation(row: Row, around: Surroundings): Record<string, unknown> {
   const parameters = [...pathAndQuery(row, around), ...headerParameters(row)];
   const body = bodyOf(row, around);

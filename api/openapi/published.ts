@@ -54,10 +54,12 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
   return isNullable(schema) && !isNullable(source) ? { anyOf: [reference, { type: "null" }] } : reference;
 }
 
+/** The properties of an object with their notes. */
 export function publishedProperties(schema: Schema<unknown>, how: Writing): [string, Published][] {
   return writable(schema).map(([name, property]) => [name, withNote(published(property, how), noteOf(name, how))]);
 }
 
+/** Names of the required properties. */
 export function requiredNames(schema: Schema<unknown>): string[] {
   const required = (schema.required ?? []) as string[];
   return writable(schema)

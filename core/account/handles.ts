@@ -27,6 +27,7 @@ export async function pagesCounterOf(redis: Redis, handle: string): Promise<stri
   return (await coalesce(redis, `pages ${handle}`, () => redis.hget(keys.handle(handle), pagesCounter))) ?? "0";
 }
 
+/** True if the first role includes the second. */
 export function hasRole(role: Role, needed: Role): boolean {
   return roles.indexOf(role) >= roles.indexOf(needed);
 }
@@ -125,6 +126,7 @@ export async function ownerAddresses(redis: Redis, handle: string): Promise<stri
   return distinct(sorted.flatMap(({ email }) => email ?? []));
 }
 
+/** Revokes a user's access to a handle at once. */
 export async function revokeRole(redis: Redis, input: { handle: string; userId: string }): Promise<void> {
   await mustExist(redis, input.handle);
   await redis.hdel(keys.handle(input.handle), `role:${input.userId}`);
@@ -165,11 +167,13 @@ export async function membersOf(
   return members.map((member, at) => ({ ...member, email: addresses[at] ?? null }));
 }
 
+/** The entitlements of an account. */
 export async function entitlementsOf(redis: Redis, account: string): Promise<string[]> {
   const fields = await redis.hkeys(keys.account(account));
   return fields.flatMap((field) => (field.startsWith("entitlement:") ? [field.slice("entitlement:".length)] : []));
 }
 
+/** Adds an entitlement to an account, or removes it. */
 export async function setEntitlement(redis: Redis, account: string, entitlement: string, has: boolean): Promise<void> {
   await mustBeAccount(redis, account);
   if (has) await redis.hset(keys.account(account), `entitlement:${entitlement}`, "1");

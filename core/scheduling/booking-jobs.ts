@@ -63,6 +63,7 @@ export function openJobs(runtime: Clock, handle: string, booking: StoredBooking)
   ];
 }
 
+/** The job of a mail about a booking. */
 export function mailJob(handle: string, { bookingUid, sequence }: StoredBooking, mail: NonNullable<Step["mail"]>): Job {
   const id = `mail-${bookingUid}-${mail.kind}-${sequence}`;
   return job("scheduling.mail", id, { handle, bookingUid, sequence, ...mail });
@@ -77,6 +78,7 @@ function reminderJobs(runtime: Clock, handle: string, booking: StoredBooking): J
   return [{ ...mailJob(handle, booking, { kind: "reminder" }), delay: delayUntil(runtime, due) }];
 }
 
+/** The job that ends the hold of an unpaid booking. */
 export function expiryJobs(runtime: Clock, handle: string, booking: StoredBooking): Job[] {
   const { bookingUid, status, holdUntil } = booking;
   if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];
