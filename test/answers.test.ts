@@ -215,6 +215,25 @@ t.test("no cell is picked where names and cells differ in number or two columns 
   t.match(both, "- **Pro** Monthly: $9, Yearly: $90");
 });
 
+t.test("the caption of a table tells its rows from those of another", async (t) => {
+  const hours = (caption: string, time: string) =>
+    `<table><caption>${caption}</caption><tr><th>Day</th><th>Shop</th><th>Café</th></tr><tr><td>Saturday</td><td>${time}</td><td>closed</td></tr><tr><td>Sunday</td><td>closed</td><td>${time}</td></tr></table>`;
+  const library = openLibrary([
+    pageSource(`<h2>Hours</h2>${hours("In summer", "9 am to 6 pm")}${hours("In winter", "10 am to 4 pm")}`),
+  ]);
+  for (const [season, time] of [
+    ["summer", "9 am to 6 pm"],
+    ["winter", "10 am to 4 pm"],
+  ] as const) {
+    const { units, markdown } = replyTo(
+      library,
+      readQuestion(`when does the shop open on saturdays in ${season}`, "en"),
+    );
+    t.match(units[0]?.text, time);
+    t.match(markdown, new RegExp(`In ${season}\\n\\n- \\*\\*Saturday\\*\\* Shop: ${time}`));
+  }
+});
+
 t.test("an item is shown under its heading", async (t) => {
   const { markdown } = replyTo(openLibrary([pageSource(hire)]), readQuestion("are dinners included?", "en"));
   t.match(markdown, /\*\*Not included\*\*\n\n- Dinners/);

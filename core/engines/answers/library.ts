@@ -6,7 +6,7 @@ import { plainText } from "../../platform/markdown.ts";
 import type { Block } from "./blocks.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
-import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
+import { introductionOf, type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { compoundParts, isCompounding, termsIn } from "./words.ts";
 
@@ -226,10 +226,12 @@ export class Library {
   }
 
   /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
-  #strengthsIn(text: string, { headings, columns = [] }: Block, { source, language }: Section): Strengths {
+  #strengthsIn(text: string, block: Block, section: Section): Strengths {
+    const { headings, columns = [] } = block;
+    const { source, language } = section;
     const termsOf = (line: string) => this.#terms.memo(`${language} ${line}`);
     const strengths = new Map(termsOf(source.title).map((term) => [term, TITLE]));
-    const around = [...headings, ...columns].flatMap(termsOf);
+    const around = [...headings, ...columns, introductionOf({ section, block })?.text ?? ""].flatMap(termsOf);
     for (const term of [...around, ...termsIn(plainText(text), language)]) strengths.set(term, 1);
     return strengths;
   }

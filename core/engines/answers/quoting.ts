@@ -156,7 +156,7 @@ function isOfList(unit: Unit, { block: before }: Unit): boolean {
   return unit.block.kind === "item" && (before.kind === "item" || before === introductionOf(unit));
 }
 
-/** Renders the heading, prose as paragraphs, and items and rows as a list, items below their introduction. */
+/** Renders the heading, prose as paragraphs, and items and rows as a list below its introduction. */
 function quoteMarkdown(units: readonly Unit[], title = ""): string {
   const heading = units[0]?.block.headings.at(-1) ?? title;
   const introduction = units[0] && introductionOf(units[0]);

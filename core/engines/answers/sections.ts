@@ -83,10 +83,15 @@ export function unitsOf(section: Section): Unit[] {
   return found;
 }
 
-/** The paragraph that introduces an item's list: it ends with a colon, or is short and no sentence. Undefined without one. */
-export function introductionOf({ section: { blocks }, block }: Unit): Block | undefined {
-  if (block.kind !== "item") return undefined;
-  const before = blocks.slice(0, blocks.indexOf(block)).findLast(({ kind }) => kind !== "item");
+/**
+ * The paragraph that introduces the list of an item or the table of a row, such as a caption: it ends with a colon, or is short and no
+ * sentence. Undefined without one.
+ */
+export function introductionOf({ section: { blocks }, block }: Pick<Unit, "section" | "block">): Block | undefined {
+  if (block.kind === "text") return undefined;
+  const isOwn = (one: Block) => one === block || (block.table !== undefined && one.table === block.table);
+  const isOther = ({ kind, table }: Block) => kind !== block.kind || table !== block.table;
+  const before = blocks.slice(0, blocks.findIndex(isOwn)).findLast(isOther);
   return before?.kind === "text" && leadsIn(before.text) ? before : undefined;
 }
 
