@@ -838,6 +838,7 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
     "open links": flood("[](https:"),
     "links without an end": flood("[a](https://x "),
     "links in a heading": `# ${flood("![](")}\n\nSome words.`,
+    "zeros in a row": `| a | b |\n|---|---|\n| 0.${flood("0")}1 | x |`,
     "links in a row": `| a | b |\n|---|---|\n| ${flood("[](")} | x |`,
   };
   const sources = [

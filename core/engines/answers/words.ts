@@ -133,7 +133,8 @@ export function plainNumber(digits: string): string {
   const ascii = digits.normalize("NFKC").replace(/^0+(?=\d)/, "");
   const thousands = /^\d{1,3}(?:([.,])\d{3})+(?:(?!\1)[.,]\d+)?$/.exec(ascii)?.[1];
   const plain = (thousands ? ascii.replaceAll(thousands, "") : ascii).replaceAll(",", ".");
-  return /^\d+\.\d+$/.test(plain) ? plain.replace(/\.?0+$/, "") : plain;
+  const [, whole = plain, fraction = ""] = /^(\d+)(?:\.0+|(\.\d*?[1-9])0*)$/.exec(plain) ?? [];
+  return whole + fraction;
 }
 
 /** Replaces numbers that are written out by digits, the longest first: `five hundred and twenty` is 520. */
