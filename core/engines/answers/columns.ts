@@ -11,7 +11,7 @@ const MIN_COLUMNS = 3;
 
 /**
  * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
- * if it names no column or several alike, and if the cell is empty, a dash or lacks a requested price.
+ * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price, and if a number of the question is in no name.
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
@@ -21,6 +21,8 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
   // The first column contains the labels.
   const column = 1 + named(columns.slice(1));
   if (column === 0 || /^[-–—]*$/.test(cells[column]!) || lacksPrice(cells[column]!, best, question)) return undefined;
+  const names = termsIn(`${cells[0]} ; ${columns[column]}`, best.section.language);
+  if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
   const rows = unitsOf(best.section).filter(({ block }) => block.table === table && block.columns);
   const isCell = rows[named(rows.map(({ block }) => block.cells![0]!))]?.at === best.at;
   return (isCell ? [best] : rows).map((unit) => narrowed(unit, column));
@@ -30,6 +32,11 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
 function lacksPrice(cell: string, { text, section }: Unit, { asks }: Question): boolean {
   const isPriced = (part: string) => holdsShape(part, "amount", section.language);
   return asks.some(({ shape }) => shape === "amount") && isPriced(text) && !isPriced(cell);
+}
+
+/** A number in no name may be within the range of any row: 45 days, if rows begin at 30 and 60. */
+function numbersOf({ subjects }: Question): string[] {
+  return subjects.flatMap(({ forms: [term = ""] }) => (/^\p{N}/u.test(term) ? [term] : []));
 }
 
 /**

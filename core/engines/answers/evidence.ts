@@ -6,7 +6,7 @@ import type { Strengths } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
 import { type Quantity, spansIn, withEqualSpans } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
-import { introductionOf, type Unit } from "./sections.ts";
+import type { Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
 /** What a sentence of a model claims, or one of its clauses. */
@@ -96,7 +96,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const { headings, columns = [], links, kind } = unit.block;
   const addresses = links.map(({ href }) => href.replace(/^(?:mailto|tel):/i, ""));
   const text = plainText(kind === "row" ? unit.text.replaceAll("\t", " ; ") : unit.text);
-  const above = [headings.at(-1) ?? "", introductionOf(unit)?.text ?? ""];
+  const above = [headings.at(-1) ?? "", unit.introduction?.text ?? ""];
   const whole = [text, ...above].join(" ; ");
   // "Not included" negates what it introduces, and "No" answers the question of a heading.
   const isDenied = above.some((line) => isNegated(line.endsWith("?") ? text.split(" ", 1)[0]! : line, language));

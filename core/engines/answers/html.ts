@@ -133,13 +133,17 @@ class HtmlReader {
   #leaveInTable(element: Element, name: string): void {
     if (name === "table" && --this.#depth === 0) this.#endTable();
     if (this.#depth !== 1) return;
-    if (name === "caption") this.#push({ kind: "text", text: this.#takeLine(), links: [] });
+    if (name === "caption") this.#addCaption(this.#takeLine());
     if (name !== "td" && name !== "th") return;
     const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead";
     const [across, down] = ["colspan", "rowspan"].map((span) =>
       Math.min(MAX_SPAN, Math.max(1, Number.parseInt(element.getAttribute(span) ?? "1", 10) || 1)),
     );
     this.#rows!.at(-1)?.push({ text: this.#takeLine(), isHead, across: across!, down: down! });
+  }
+
+  #addCaption(text: string): void {
+    if (text !== "") this.#push({ kind: "text", text, links: [], isCaption: true });
   }
 
   #endTable(): void {

@@ -3,10 +3,9 @@ import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
-import type { Block } from "./blocks.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
-import { introductionOf, type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
+import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { compoundParts, isCompounding, termsIn } from "./words.ts";
 
@@ -93,7 +92,7 @@ export class Library {
   readonly readingsOf = lazyByKey((section: Section): readonly Reading[] =>
     unitsOf(section).map((unit) => ({
       unit,
-      strengths: this.#strengthsIn(unit.text, unit.block, section),
+      strengths: this.#strengthsIn(unit),
       shapes: new Map<Shape, boolean>(),
     })),
   );
@@ -219,19 +218,19 @@ export class Library {
     const { at, blocks } = section;
     this.sections.push(section);
     for (const block of blocks)
-      for (const [term, strength] of this.#strengthsIn(block.text, block, section)) {
+      for (const [term, strength] of this.#strengthsIn({ section, block, text: block.text })) {
         const posting = this.#postings.get(term) ?? new Map<number, number>();
         this.#postings.set(term, posting.set(at, Math.max(posting.get(at) ?? 0, strength)));
       }
   }
 
   /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
-  #strengthsIn(text: string, block: Block, section: Section): Strengths {
+  #strengthsIn({ section, block, introduction, text }: Omit<Unit, "start" | "at">): Strengths {
     const { headings, columns = [] } = block;
     const { source, language } = section;
     const termsOf = (line: string) => this.#terms.memo(`${language} ${line}`);
     const strengths = new Map(termsOf(source.title).map((term) => [term, TITLE]));
-    const around = [...headings, ...columns, introductionOf({ section, block })?.text ?? ""].flatMap(termsOf);
+    const around = [...headings, ...columns, introduction?.text ?? ""].flatMap(termsOf);
     for (const term of [...around, ...termsIn(plainText(text), language)]) strengths.set(term, 1);
     return strengths;
   }

@@ -57,7 +57,7 @@ export interface Question {
 const MAX_TURN_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
 /** An address, whose "com" is Portuguese, or a part of one. */
-const ADDRESS = /\S*[@/]\S*|(?<!\S)www\.\S*/gi;
+const ADDRESS = /(?<!\S)(?:\S*[@/]|www\.)\S*/gi;
 const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail", "place"] as const;
 const INTENTS = [
   { intent: "greeting", list: "greetings", fits: isPhrase },

@@ -5,7 +5,7 @@ import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
 import type { Hit, Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
-import { introductionOf, type Section, type Source, type Unit, unitsOf } from "./sections.ts";
+import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
 /** An answer of exact public text, and the units that it shows, of each section the best one first. */
 export interface Quote {
@@ -23,8 +23,9 @@ const MAX_FURTHER_LENGTH = 250;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
 const ANSWERS = 0.52;
 const COMES_CLOSEST = 0.25;
-/** The least score of a further section, relative to the best one. */
+/** The least score of a further section, relative to the best one, and the most sections of a quote. */
 const NEARLY_BEST = 0.5;
+const MAX_SECTIONS = 4;
 const MAX_HEADINGS = 8;
 
 const NOTHING: Quote = { outcome: "none", confidence: -1, markdown: "", units: [] };
@@ -80,7 +81,7 @@ function shownOf(hits: readonly Hit[], column: Unit[] | undefined): Pick<Quote, 
 function sectionsAfter(first: Unit[], hits: readonly Hit[]): Unit[][] {
   const chosen = [first];
   for (const { unit, score } of hits) {
-    if (score < hits[0]!.score * NEARLY_BEST) break;
+    if (score < hits[0]!.score * NEARLY_BEST || chosen.length === MAX_SECTIONS) break;
     if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
     const room = roomBeside(chosen);
     const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
@@ -136,30 +137,40 @@ function around(unit: Unit, maxLength: number): Unit[] {
   const fits = (from: number, to: number) =>
     to - from < maxLength && quoteMarkdown(shown(from, to)).length <= maxLength;
   if (!fits(unit.at, unit.at)) return [unit];
-  const isWhole = fits(...listAround(units, unit.at));
-  const part = (at: number): [number, number] => (isWhole ? listAround(units, at) : [at, at]);
-  let [first, last] = part(unit.at);
+  const isWhole = fits(...bounds(units, unit.at, isOfList));
+  const part = (at: number) => bounds(units, at, isWhole ? isOfList : isOfItem);
+  let [first, last] = fits(...part(unit.at)) ? part(unit.at) : [unit.at, unit.at];
   while (last + 1 < units.length && fits(first, part(last + 1)[1])) last = part(last + 1)[1];
   while (first > 0 && fits(part(first - 1)[0], last)) first = part(first - 1)[0];
   return shown(first, last);
 }
 
-/** The first and the last unit of a list with its introduction: a part would say too little, such as "Included:" and the first item. */
-function listAround(units: readonly Unit[], at: number): [number, number] {
+/** The first and the last unit of what is shown together. */
+function bounds(
+  units: readonly Unit[],
+  at: number,
+  continues: (unit: Unit, before: Unit) => boolean,
+): [number, number] {
   let [first, last] = [at, at];
-  while (units[first - 1] && isOfList(units[first]!, units[first - 1]!)) first--;
-  while (units[last + 1] && isOfList(units[last + 1]!, units[last]!)) last++;
+  while (units[first - 1] && continues(units[first]!, units[first - 1]!)) first--;
+  while (units[last + 1] && continues(units[last + 1]!, units[last]!)) last++;
   return [first, last];
 }
 
-function isOfList(unit: Unit, { block: before }: Unit): boolean {
-  return unit.block.kind === "item" && (before.kind === "item" || before === introductionOf(unit));
+/** The later sentences of an item often don't say what they are about. */
+function isOfItem({ block }: Unit, before: Unit): boolean {
+  return block.kind === "item" && block === before.block;
+}
+
+/** A part of a list would say too little: "Included:" and the first item. */
+function isOfList({ block, introduction }: Unit, { block: before }: Unit): boolean {
+  return block.kind === "item" && (before.kind === "item" || before === introduction);
 }
 
 /** Renders the heading, prose as paragraphs, and items and rows as a list below its introduction. */
 function quoteMarkdown(units: readonly Unit[], title = ""): string {
   const heading = units[0]?.block.headings.at(-1) ?? title;
-  const introduction = units[0] && introductionOf(units[0]);
+  const introduction = units[0]?.introduction;
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
   if (introduction) text += `${sentenceMarkdown(introduction.text)}\n\n`;
   for (const [at, unit] of units.entries()) {
@@ -189,13 +200,18 @@ function blockMarkdown(block: Block, text: string): string {
   return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
-/** Renders a row as its first cell and the others with the names of their columns, without empty cells. */
+/** Renders a row as its first cell and the others with the names of their columns, without empty cells; equal cells side by side once. */
 function rowMarkdown({ cells = [], columns }: Block): string {
   const [first = "", ...others] = cells.map(sentenceMarkdown);
-  const named = others.flatMap((cell, at) => {
+  const spans: { cell: string; names: Set<string> }[] = [];
+  for (const [at, cell] of others.entries()) {
+    if (cell !== others[at - 1]) spans.push({ cell, names: new Set() });
     const name = sentenceMarkdown(columns?.[at + 1] ?? "");
-    return cell === "" ? [] : [name === "" ? cell : `${name}: ${cell}`];
-  });
+    if (name !== "") spans.at(-1)!.names.add(name);
+  }
+  const named = spans
+    .filter(({ cell }) => cell !== "")
+    .map(({ cell, names }) => (names.size > 0 ? `${[...names].join(" / ")}: ${cell}` : cell));
   if (first === "") return named.join(", ");
   return named.length === 0 ? first : `**${first}** ${named.join(", ")}`;
 }

@@ -27,6 +27,8 @@ export interface Section {
 export interface Unit {
   section: Section;
   block: Block;
+  /** The paragraph or caption that introduces its list or table; undefined without one. */
+  introduction?: Block | undefined;
   /** Exact public text; tabs separate the cells of a row. */
   text: string;
   start: number;
@@ -35,22 +37,20 @@ export interface Unit {
 }
 
 const MAX_SECTION_LENGTH = 2000;
-/** The longest introduction of a list without a colon, and with one. */
+/** The longest introduction of a list or table without a colon, and the longest caption or introduction with one. */
 const MAX_LEAD_IN_LENGTH = 80;
 const MAX_INTRODUCTION_LENGTH = 400;
 
 /** Groups consecutive blocks under one heading. A table or a list stays with its introduction; a long one repeats it in each of its sections. */
 export function sectionsOf(blocks: readonly Block[]): Block[][] {
   const found: Block[][] = [];
-  let [length, introduction]: [number, Block[]] = [0, []];
-  for (const block of blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf)) {
+  let length = 0;
+  for (const [block, introduction] of introduced(blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf))) {
     const isSame = found.at(-1)?.at(0)?.section === block.section;
     const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
-    if (block.kind === "text" || !isSame) introduction = [];
     if (isSame && length <= room) found.at(-1)!.push(block);
-    else found.push([...introduction, block]);
+    else found.push(introduction ? [introduction, block] : [block]);
     length = (isSame && length <= room ? length : 0) + block.text.length;
-    if (block.kind === "text" && leadsIn(block.text)) introduction = [block];
   }
   return found;
 }
@@ -74,28 +74,29 @@ function piecesOf(whole: Block): Block[] {
 /** The sentences, items and rows of a section in order. */
 export function unitsOf(section: Section): Unit[] {
   const found: Unit[] = [];
-  const add = (block: Block, text: string, start: number) =>
-    found.push({ section, block, text, start, at: found.length });
-  for (const block of section.blocks) {
-    if (block.kind === "row") add(block, block.text, block.start);
-    else for (const { text, start } of sentences(block.text)) add(block, text, block.start + start);
+  for (const [block, introduction] of introduced(section.blocks)) {
+    const add = (text: string, start: number) =>
+      found.push({ section, block, introduction, text, start, at: found.length });
+    if (block.kind === "row") add(block.text, block.start);
+    else for (const { text, start } of sentences(block.text)) add(text, block.start + start);
   }
   return found;
 }
 
-/**
- * The paragraph that introduces the list of an item or the table of a row, such as a caption: it ends with a colon, or is short and no
- * sentence. Undefined without one.
- */
-export function introductionOf({ section: { blocks }, block }: Pick<Unit, "section" | "block">): Block | undefined {
-  if (block.kind === "text") return undefined;
-  const isOwn = (one: Block) => one === block || (block.table !== undefined && one.table === block.table);
-  const isOther = ({ kind, table }: Block) => kind !== block.kind || table !== block.table;
-  const before = blocks.slice(0, blocks.findIndex(isOwn)).findLast(isOther);
-  return before?.kind === "text" && leadsIn(before.text) ? before : undefined;
+/** Blocks in order, each item and row with the paragraph or caption that introduces its list or table, if there is one. */
+function* introduced(blocks: Iterable<Block>): Generator<[Block, Block | undefined]> {
+  let [before, introduction]: (Block | undefined)[] = [];
+  for (const block of blocks) {
+    if (block.kind === "text" || before?.section !== block.section) introduction = undefined;
+    else if (before.kind === "text") introduction = leadsIn(before) ? before : undefined;
+    else if (before.kind !== block.kind || before.table !== block.table) introduction = undefined;
+    yield [block, introduction];
+    before = block;
+  }
 }
 
-function leadsIn(text: string): boolean {
-  if (/[:：]$/.test(text)) return text.length <= MAX_INTRODUCTION_LENGTH;
+/** True for a caption, and for a paragraph that ends with a colon, or is short and no sentence. */
+function leadsIn({ text, isCaption }: Block): boolean {
+  if (isCaption || /[:：]$/.test(text)) return text.length <= MAX_INTRODUCTION_LENGTH;
   return text.length <= MAX_LEAD_IN_LENGTH && !/[.!?…。！？]["'”’»)]*$/.test(text);
 }
