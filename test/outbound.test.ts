@@ -149,6 +149,13 @@ t.test("a server can't make us keep its idle connections for minutes", async (t)
   await eventually(() => open.size === 0, 15_000);
 });
 
+t.test("an alias of a name without addresses is a name without addresses", async (t) => {
+  const resolver = { resolve4: async () => [], resolve6: async () => [] };
+  const guard = outbound(t, { lookup: lookupBy(resolver as unknown as promises.Resolver) });
+  await guard.check("https://alias.example/");
+  await t.rejects(guard.request("https://alias.example/"), { code: "ENODATA", message: /ENODATA alias\.example/ });
+});
+
 t.test("a name without meaning passes the check, for it may get one later", async (t) => {
   const guard = outbound(t, { lookup: () => Promise.reject(new Error("ENOTFOUND")) });
   await guard.check("https://not-yet.example/");

@@ -61,9 +61,14 @@ export function lookupBy(resolver: Pick<promises.Resolver, "resolve4" | "resolve
     if (isLocalName(hostname)) return promises.lookup(hostname, { all: true });
     const [v6, v4] = await Promise.allSettled([resolver.resolve6(hostname), resolver.resolve4(hostname)]);
     const found = [v6, v4].flatMap((one) => (one.status === "fulfilled" ? one.value : []));
-    if (found.length === 0) throw (v4 as PromiseRejectedResult).reason;
+    if (found.length === 0) throw v4.status === "rejected" ? v4.reason : noAddress(hostname);
     return found.map((address) => ({ address, family: isIP(address) }));
   };
+}
+
+/** Node resolves an alias of a name without addresses to an empty list. The error is that of a name without addresses. */
+function noAddress(hostname: string): Error {
+  return Object.assign(new Error(`queryA ENODATA ${hostname}`), { code: "ENODATA" });
 }
 
 /**
