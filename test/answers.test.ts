@@ -267,6 +267,17 @@ t.test("the caption of a long table stands above any of its rows, and not above 
   t.match(boat, "- **Boat number 37 with a view** Price: 337 EUR");
 });
 
+t.test("a list introduces no list that follows it, but the list within it", async (t) => {
+  const things = (kind: string, more = "") =>
+    Array.from({ length: 30 }, (_, at) => `<li>The ${kind} of number ${at} with a lamp${more}</li>`).join("");
+  const inner = "<ul><li>Helmets for children</li></ul>";
+  const list = `<p>Not included:</p><ul>${things("tent", inner)}</ul><ul>${things("boat")}<li>Oars</li></ul>`;
+  const library = openLibrary([pageSource(list)]);
+  const say = (text: string) => replyTo(library, readQuestion(text, "en")).markdown;
+  t.notMatch(say("Are oars included?"), /Not included:\n\n- The boat/);
+  t.match(say("Do I get helmets for children?"), /^Not included:\n\n/);
+});
+
 t.test("a table with an empty caption and a page of nothing else are read", async (t) => {
   const opening = (html: string) =>
     replyTo(openLibrary([pageSource(html)]), readQuestion("Tell me about this page", "en"), { here: "pricing" });

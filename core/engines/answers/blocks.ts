@@ -23,6 +23,8 @@ export interface Block {
   columns?: readonly string[];
   /** Number of its table within its source. */
   table?: number;
+  /** Number of its list within its page, the same in a list within it. */
+  list?: number;
   /** A text that is the caption of the table after it. */
   isCaption?: boolean;
   /** Its links. A block outside lists that consists of links is a row of buttons. */

@@ -28,6 +28,7 @@ const BLOCKS = names(
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
 );
 const BOLD = names("b strong");
+const LISTS = names("ul ol dl");
 const UNSEEN =
   /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
 
@@ -62,6 +63,9 @@ class HtmlReader {
   );
   readonly #blocks: Block[] = [];
   #tables = 0;
+  /** Lists outside others, and the open lists. */
+  #lists = 0;
+  #openLists = 0;
   #title = "";
   readonly #links: Link[] = [];
   readonly #seen = new Set<string>();
@@ -117,6 +121,7 @@ class HtmlReader {
       return;
     }
     if (name === "li") this.#isItem = true;
+    if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
   }
 
   #leave(element: Element): void {
@@ -127,6 +132,7 @@ class HtmlReader {
     else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
+    if (!this.#rows && LISTS.has(name)) this.#openLists--;
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
@@ -232,7 +238,7 @@ class HtmlReader {
   }
 
   #push(block: Pick<Block, "kind" | "text" | "links"> & Partial<Block>): void {
-    const place = { headings: this.#outline.use(), section: this.#outline.section, start: 0 };
+    const place = { headings: this.#outline.use(), section: this.#outline.section, list: this.#lists, start: 0 };
     this.#blocks.push({ ...place, buttons: false, ...block });
   }
 

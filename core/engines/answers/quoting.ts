@@ -5,7 +5,7 @@ import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
 import type { Hit, Library, Place } from "./library.ts";
 import type { Question } from "./question.ts";
-import { type Section, type Source, type Unit, unitsOf } from "./sections.ts";
+import { isContinued, type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
 /** An answer of exact public text, and the units that it shows, of each section the best one first. */
 export interface Quote {
@@ -142,6 +142,8 @@ function around(unit: Unit, maxLength: number): Unit[] {
   let [first, last] = fits(...part(unit.at)) ? part(unit.at) : [unit.at, unit.at];
   while (last + 1 < units.length && fits(first, part(last + 1)[1])) last = part(last + 1)[1];
   while (first > 0 && fits(part(first - 1)[0], last)) first = part(first - 1)[0];
+  // An introduction says nothing without what it introduces.
+  if (last > unit.at && units[last + 1]?.introduction === units[last]!.block) last--;
   return shown(first, last);
 }
 
@@ -164,7 +166,7 @@ function isOfItem({ block }: Unit, before: Unit): boolean {
 
 /** A part of a list would say too little: "Included:" and the first item. */
 function isOfList({ block, introduction }: Unit, { block: before }: Unit): boolean {
-  return block.kind === "item" && (before.kind === "item" || before === introduction);
+  return block.kind === "item" && (isContinued(before, block) || before === introduction);
 }
 
 /** Renders the heading, prose as paragraphs, and items and rows as a list below its introduction. */

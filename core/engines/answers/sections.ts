@@ -89,10 +89,15 @@ function* introduced(blocks: Iterable<Block>): Generator<[Block, Block | undefin
   for (const block of blocks) {
     if (block.kind === "text" || before?.section !== block.section) introduction = undefined;
     else if (before.kind === "text") introduction = leadsIn(before) ? before : undefined;
-    else if (before.kind !== block.kind || before.table !== block.table) introduction = undefined;
+    else if (!isContinued(before, block)) introduction = undefined;
     yield [block, introduction];
     before = block;
   }
+}
+
+/** True for items of one list, and for rows of one table. */
+export function isContinued({ kind, table, list }: Block, next: Block): boolean {
+  return next.kind === kind && next.table === table && next.list === list;
 }
 
 /** True for a caption, and for a paragraph that ends with a colon, or is short and no sentence. */
