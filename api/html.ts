@@ -49,6 +49,7 @@ interface HtmlDocument {
   head?: readonly Part[];
   /** Style sheets in /assets. */
   styles?: readonly string[];
+  /** Class of the body. */
   look?: string | undefined;
 }
 

@@ -80,7 +80,10 @@ export class Request {
     return codingOf(this.#ctx);
   }
 
-  /** The supported language that the visitor prefers (RFC 9110, section 12.5.4), else the fallback, else English. */
+  /**
+   * The supported language that the visitor prefers (RFC 9110, section 12.5.4), else the fallback, else English. Without a fallback, a
+   * failure uses the language of its handle.
+   */
   language(fallback: string | null = this.#ofFailure): string {
     this.#ctx.vary("Accept-Language");
     const first = wordsLanguage(fallback ?? "en");

@@ -43,6 +43,7 @@ export class Queues implements Outbox {
 
   /**
    * `redis` is for the outbox, `bull` for BullMQ only: ioredis copies the scripts that BullMQ defines onto each pipeline of its connection.
+   * It also loses a pipeline that began before a script was defined, so `bull` must not pipeline automatically (`forJobs` of `connect`).
    */
   constructor({ redis, bull, log }: { redis: Redis; bull: Redis; log: Log }) {
     this.#redis = redis;
