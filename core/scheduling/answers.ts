@@ -7,6 +7,7 @@ import { Fail } from "../platform/errors.ts";
 const MAX_LINE_LENGTH = 1000;
 const MAX_TEXT_LENGTH = 10_000;
 
+/** Returns the fault of an answer, or undefined. */
 type Check = (answer: string, field: BookingField) => string | undefined;
 
 /**

@@ -37,6 +37,7 @@ interface Sync {
     meeting?: (WrittenMeeting & { credentialId: string }) | undefined;
   };
   meetingUrl?: string | undefined;
+  /** The first failed provider. */
   failure?: { account: ProviderAccount; error: Error };
 }
 
@@ -160,6 +161,7 @@ async function accountOf({ runtime, handle }: Sync, id: string): Promise<Provide
   return credential && { handle, ...credential };
 }
 
+/** Calls a provider and stores its new state; records its failure. */
 async function attempt(
   sync: Sync,
   account: ProviderAccount | undefined,

@@ -19,6 +19,7 @@ const MAX_BOOKINGS = 1000;
 /** Requests per feed: 30 at once, then one per 10 s. */
 const FEED_LIMIT = { burst: 30, rate: 0.1 };
 
+/** A stored feed, without its secret. */
 interface StoredFeed {
   digest: string;
   createdAt: string;

@@ -48,7 +48,7 @@ const OPEN_CITATION = /^\s*(?:[[【][^\]】\n]{0,24})$/;
  * may. Citations, images and raw HTML are removed. The result doesn't depend on how the text was cut into deltas.
  */
 export class Grounding {
-  /** Numbers of removed and of kept sentences. */
+  /** Numbers of removed and of kept sentences; if none is kept, the caller answers by itself. */
   dropped = 0;
   kept = 0;
   /** The evidence of the kept sentences in their order; empty for small talk. */
