@@ -286,6 +286,15 @@ t.test("a table with an empty caption and a page of nothing else are read", asyn
   t.match(opening(prices).markdown, /^- \*\*Small\*\* 12 EUR\n/);
 });
 
+t.test("the tenth of October is not the tenth of January, and version 3.10 is not 3.1", async (t) => {
+  const days = "<p>Am 10.1. ist Inventur.</p><p>Am 10.10. ist Jubiläum.</p>";
+  const versions = "<p>Version 3.1 adds chat.</p><p>Version 3.10 adds video.</p>";
+  const best = (html: string, text: string, language: string) =>
+    replyTo(openLibrary([pageSource(html)]), readQuestion(text, language)).units[0]?.text;
+  t.equal(best(days, "Was ist am 10.10.?", "de"), "Am 10.10. ist Jubiläum.");
+  t.equal(best(versions, "What is new in version 3.10?", "en"), "Version 3.10 adds video.");
+});
+
 t.test("no more than four sections are shown", async (t) => {
   const pages = Array.from({ length: 12 }, (_, at) =>
     pageSource(`<p>Branch ${at} opens at ${7 + at}.</p>`, { id: `${at}`, title: `Branch ${at}` }),

@@ -81,7 +81,8 @@ function isHour(minutes: string, hour: string): boolean {
 
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
   const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
-  const value = plainNumber(compact);
+  // An amount has the same value with zeros at its end.
+  const value = plainNumber(compact).replace(/^(\d+\.\d*?[1-9])0+$/, "$1");
   // A date or a version is several numbers.
   for (const part of /^\d+(?:\.\d+){2,}$/.test(value) ? value.split(".") : [value])
     found.add(`number ${plainNumber(part)}`);

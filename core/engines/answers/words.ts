@@ -126,15 +126,14 @@ function lower(text: string): string {
 }
 
 /**
- * A number without thousands separators and zeros at its ends, with a full stop as the decimal mark: `1,120` is `1120`, `1.120,50` is
- * `1120.5`. Times and dates remain.
+ * A number without thousands separators, zeros before it and decimals that are all zeros, with a full stop as the decimal mark: `1,120` is
+ * `1120`, `1.120,50` is `1120.50`. Other zeros remain, since `10.1` and `10.10` may be days or versions; so do times and dates.
  */
 export function plainNumber(digits: string): string {
   const ascii = digits.normalize("NFKC").replace(/^0+(?=\d)/, "");
   const thousands = /^\d{1,3}(?:([.,])\d{3})+(?:(?!\1)[.,]\d+)?$/.exec(ascii)?.[1];
   const plain = (thousands ? ascii.replaceAll(thousands, "") : ascii).replaceAll(",", ".");
-  const [, whole = plain, fraction = ""] = /^(\d+)(?:\.0+|(\.\d*?[1-9])0*)$/.exec(plain) ?? [];
-  return whole + fraction;
+  return plain.replace(/^(\d+)\.0+$/, "$1");
 }
 
 /** Replaces numbers that are written out by digits, the longest first: `five hundred and twenty` is 520. */
