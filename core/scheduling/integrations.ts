@@ -11,7 +11,7 @@ import {
 } from "../engines/calendars/calendars.ts";
 import { oneLine } from "../platform/characters.ts";
 import type { Env } from "../platform/env.ts";
-import { Fail } from "../platform/errors.ts";
+import { Fail, insteadOf } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readSelected } from "./busy-calendars.ts";
@@ -91,7 +91,9 @@ export async function disconnectAccount(
 export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
   const left: ProviderKey[] = [];
   for (const { providerKey, credentialId } of await credentialRecords.all(runtime, handle)) {
-    if (!(await giveBack(runtime, { handle, providerKey, credentialId }))) left.push(providerKey);
+    const giving = giveBack(runtime, { handle, providerKey, credentialId });
+    // Its owner may disconnect it at the same moment.
+    if (!(await giving.catch(insteadOf("integration_not_found", true)))) left.push(providerKey);
   }
   return left;
 }
