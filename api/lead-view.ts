@@ -5,8 +5,7 @@ import type { Infer } from "../schemas/schema.ts";
 import { cardLink, cardView, codeInput, otherLink } from "./card.ts";
 import { html } from "./html.ts";
 import { languageOfPage } from "./page-view.ts";
-import type { Request } from "./request.ts";
-import { onThisHost } from "./request.ts";
+import { onThisHost, type Request } from "./request.ts";
 import type { View } from "./route.ts";
 
 /** The address and the language of the visitor's form. */
