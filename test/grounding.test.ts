@@ -99,6 +99,14 @@ t.test("a sentence passes if its figures are in the text, in any form", async (t
   ]);
 });
 
+t.test("three decimals after a thousands separator are decimals", async (t) => {
+  for (const written of ["1,234.567", "1.234,567"]) {
+    const from = openLibrary([documentSource(`## Bridge\n\nThe bridge is ${written} m long.`)]);
+    passes(t, ["The bridge is 1234.567 m long."], from);
+    goes(t, ["The bridge is 1234567 m long."], from);
+  }
+});
+
 t.test("a date in digits is its day, month and year", async (t) => {
   const from = openLibrary([documentSource("## Anmeldung\n\nAnmeldung bis 16.04.2027, danach ist der Kurs voll.")]);
   passes(t, ["Anmeldung bis 16.4.2027.", "Anmeldung bis 2027."], from);

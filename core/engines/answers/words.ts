@@ -131,7 +131,7 @@ function lower(text: string): string {
  */
 export function plainNumber(digits: string): string {
   const ascii = digits.normalize("NFKC").replace(/^0+(?=\d)/, "");
-  const thousands = /^\d{1,3}(?:([.,])\d{3})+(?:(?!\1)[.,]\d+)?$/.exec(ascii)?.[1];
+  const thousands = /^\d{1,3}([.,])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?$/.exec(ascii)?.[1];
   const plain = (thousands ? ascii.replaceAll(thousands, "") : ascii).replaceAll(",", ".");
   return plain.replace(/^(\d+)\.0+$/, "$1");
 }
