@@ -13,11 +13,11 @@ type Campaign = Infer<typeof campaign>;
 /** `live` while leads that name no campaign may join it; `verifyLeads` if leads must verify their address before rules fire. */
 type StoredCampaign = Omit<Campaign, "handle" | "version">;
 
-const campaignRecords = new Records<StoredCampaign>("campaign_not_found", [
-  keys.campaign,
-  keys.campaigns,
-  keys.campaignsVersion,
-]);
+const campaignRecords = new Records<StoredCampaign>({
+  record: keys.campaign,
+  list: keys.campaigns,
+  missing: "campaign_not_found",
+});
 
 /** Creates a campaign, live by default; `campaign_already_exists`. */
 export async function createCampaign(

@@ -88,7 +88,7 @@ export async function deleteRule(runtime: Runtime, input: Input<"handle" | "camp
   await findCampaign(runtime, handle, campaignId);
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
   const [rule, list] = [keys.rule(handle, campaignId, ruleId), keys.rules(handle, campaignId)];
-  const scriptKeys = { rule, list, counter: keys.rulesVersion(handle), ...sendKeys(handle, ruleId) };
+  const scriptKeys = { rule, list, ...sendKeys(handle, ruleId) };
   await retryOnConflict(redis, rule, async () => {
     const found = await findRule(runtime, input);
     if (found === undefined) return true;
@@ -211,7 +211,7 @@ const ruleCodes = {
 export function rulesOf(campaignId: string): Records<StoredRule> {
   const record = (handle: string, ruleId: string) => keys.rule(handle, campaignId, ruleId);
   const list = (handle: string) => keys.rules(handle, campaignId);
-  return new Records("email_rule_not_found", [record, list, keys.rulesVersion]);
+  return new Records({ record, list, missing: "email_rule_not_found" });
 }
 
 /** The lead that a rule writes to; undefined after an erasure. It is read by its key, since leads are above campaigns. */

@@ -13,11 +13,11 @@ import { identityOf, identityStatus } from "./identity.ts";
 type SenderChange = Input<"handle" | "senderId", typeof senderChange>;
 
 /** The stored senders of handles. */
-export const senderRecords = new Records<StoredSender>("sender_profile_not_found", [
-  keys.sender,
-  keys.senders,
-  keys.sendersVersion,
-]);
+export const senderRecords = new Records<StoredSender>({
+  record: keys.sender,
+  list: keys.senders,
+  missing: "sender_profile_not_found",
+});
 
 /**
  * Creates a sender or changes the given fields. `account_domain_not_found`; `domain_email_identity_not_ready` if it is to be enabled. After

@@ -29,11 +29,11 @@ export const unsubscribeVariable = "unsubscribeUrl";
 type TemplateName = Input<"handle" | "templateId">;
 type StoredTemplate = Omit<Template, "handle">;
 
-const templateRecords = new Records<StoredTemplate>("email_template_not_found", [
-  keys.template,
-  keys.templates,
-  keys.templatesVersion,
-]);
+const templateRecords = new Records<StoredTemplate>({
+  record: keys.template,
+  list: keys.templates,
+  missing: "email_template_not_found",
+});
 
 /** A parsed version of a template, from which messages are rendered. */
 interface ParsedTemplate {
@@ -57,8 +57,8 @@ export async function createTemplate(
   const instant = new Date(at).toISOString();
   const stamps = { activeVersion: 1, status: "ACTIVE", createdAt: instant, updatedAt: instant } as const;
   const value: StoredTemplate = { templateId, name, ...content, ...stamps };
-  const beside = contentCompanion(handle, value);
-  if (!(await templateRecords.create(runtime, handle, { id: templateId, value, at, beside })))
+  const companion = contentCompanion(handle, value);
+  if (!(await templateRecords.create(runtime, handle, { id: templateId, value, at, companion })))
     throw new Fail("email_template_already_exists");
   return { template: { ...value, handle } };
 }
@@ -79,8 +79,8 @@ export async function updateTemplate(
     const { name = current.name, status = current.status } = input;
     return { ...current, name, status, ...content, activeVersion, updatedAt: new Date(runtime.now()).toISOString() };
   };
-  const beside = (next: StoredTemplate): Companion => contentCompanion(handle, next);
-  const changed = await templateRecords.change(runtime, handle, { id: templateId, change, beside });
+  const companion = (next: StoredTemplate): Companion => contentCompanion(handle, next);
+  const changed = await templateRecords.change(runtime, handle, { id: templateId, change, companion });
   if (changed === undefined) throw new Fail("email_template_not_found");
   return { template: toTemplate(handle, changed) };
 }

@@ -5,25 +5,26 @@ import { pipelined, scanKeys } from "../store/redis.ts";
 
 /**
  * How a kind of key is transferred when a handle moves to another installation or name: unchanged, sealed again with the importing
- * installation's key, made again by the import, or left behind.
+ * installation's key, made again by the import, or left behind. Kinds of earlier versions are in files that those have written.
  */
-type Carriage = "as is" | "sealed again" | "made again" | "left behind";
+type Carriage = "as is" | "sealed again" | "made again" | "left behind" | "of earlier versions";
 
 /** Every kind of key that a handle has, by how it is transferred; a test compares them with the key table. */
 const kinds: Readonly<Record<Carriage, string>> = {
   "as is": `
-    audit page pages document documents lead leads lead-recent conversions person campaign campaigns rule rules rules-version
-    rule-sends rule-counts campaigns-version sender senders senders-version template templates templates-version template-content
-    message messages message-events email-events email-stamp email-once suppressed suppressions schedule schedules event-type
-    event-types event-type-slugs catalog-version booking unsynced unrefunded bookings attendee-bookings calendar-feed blocks
-    busy times-version credentials credentials-version selected-calendars page-purchase page-purchases page-buyer page-refund
-    webhooks webhooks-version`,
+    audit page pages document documents lead leads lead-recent conversions person campaign campaigns rule rules rule-sends
+    rule-counts sender senders template templates template-content message messages message-events email-events email-stamp
+    email-once suppressed suppressions schedule schedules event-type event-types event-type-slugs catalog-version booking
+    unsynced unrefunded bookings attendee-bookings calendar-feed blocks busy times-version credentials selected-calendars
+    page-purchase page-purchases page-buyer page-refund webhooks`,
   "sealed again": "credential webhook",
   "made again": "handle chunk knowledge busy-state calendar-objects",
   "left behind": `
     outbox bucket strategy-context lead-code lead-notices lead-digest far-sends email-queue email-leases email-quota mail-caps
     idempotent message-erasure sync-lock network-bucket busy-draft webhook-event refresh-lock provider-pause calendar-draft
     webhook-queue webhook-awake webhook-failing person-events webhook-delivery webhook-deliveries chat chat-section lead-section`,
+  "of earlier versions":
+    "rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",
 };
 
 export const carriage: Readonly<Record<string, Carriage>> = Object.fromEntries(

@@ -20,8 +20,11 @@ const cacheOf = versionedCache<{ page: StoredPage }>(
 
 export type PagePath = Input<"handle" | "pageSlug">;
 
-const pageRecords = new Records<StoredPage>("page_not_found", [keys.page, keys.pages, keys.handle], {
-  counterField: pagesCounter,
+const pageRecords = new Records<StoredPage>({
+  record: keys.page,
+  list: keys.pages,
+  missing: "page_not_found",
+  counter: { key: keys.handle, field: pagesCounter },
 });
 
 /** Creates a page; `page_already_exists`, `invalid_page_content`. */

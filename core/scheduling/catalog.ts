@@ -10,16 +10,19 @@ import { Records } from "../store/records.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 
 /** The stored schedules and event types of handles. Both move the version of the catalog. */
-export const scheduleRecords = new Records<StoredSchedule>("schedule_not_found", [
-  keys.schedule,
-  keys.schedules,
-  keys.catalogVersion,
-]);
-export const eventTypeRecords = new Records<StoredEventType>(
-  "event_type_not_found",
-  [keys.eventType, keys.eventTypes, keys.catalogVersion],
-  { slugs: { key: keys.eventTypeSlugs, taken: slugTaken } },
-);
+export const scheduleRecords = new Records<StoredSchedule>({
+  record: keys.schedule,
+  list: keys.schedules,
+  missing: "schedule_not_found",
+  counter: { key: keys.catalogVersion },
+});
+export const eventTypeRecords = new Records<StoredEventType>({
+  record: keys.eventType,
+  list: keys.eventTypes,
+  missing: "event_type_not_found",
+  counter: { key: keys.catalogVersion },
+  slugs: { key: keys.eventTypeSlugs, taken: slugTaken },
+});
 
 /** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {

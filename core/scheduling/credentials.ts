@@ -12,11 +12,11 @@ import { failedRefundJobs } from "./booking-payments.ts";
 
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
-export const credentialRecords = new Records<StoredCredential>("integration_not_found", [
-  keys.credential,
-  keys.credentials,
-  keys.credentialsVersion,
-]);
+export const credentialRecords = new Records<StoredCredential>({
+  record: keys.credential,
+  list: keys.credentials,
+  missing: "integration_not_found",
+});
 
 /** Most connected accounts of a handle. */
 const MAX_ACCOUNTS = 50;

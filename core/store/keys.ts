@@ -62,21 +62,17 @@ export const keys = {
   campaigns: (handle: string) => `campaigns:{${handle}}`, // zset campaign id by creation ms; for ever
   rule: (handle: string, campaignId: string, ruleId: string) => `rule:{${handle}}:${campaignId}:${ruleId}`, // hash version, json; until deleted, then 400 d
   rules: (handle: string, campaignId: string) => `rules:{${handle}}:${campaignId}`, // zset rule id by creation ms; until deleted
-  rulesVersion: (handle: string) => `rules-version:{${handle}}`, // counter, bumped by each change of a rule; for ever
   ruleSends: (handle: string, ruleId: string) => `rule-sends:{${handle}}:${ruleId}`, // hash lead -> waiting, sent, denied, once means once; until the rule is deleted, then 400 d
   ruleCounts: (handle: string, ruleId: string) => `rule-counts:{${handle}}:${ruleId}`, // hash waiting, sent, denied; until the rule is deleted, then 400 d
   delayedSends: (handle: string) => `far-sends:{${handle}}`, // zset "campaignId ruleId leadId" -> domain ms when due; until it is a job
   delayedSendPolls: "far-turns:{far-sends}", // zset handle -> real µs of the next poll of its delayed sends; for ever
-  campaignsVersion: (handle: string) => `campaigns-version:{${handle}}`, // counter, bumped by each change of a campaign; for ever
 
   // email: messages, their deliveries and events have the tag of their handle; identities have that of their domain
   emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
   sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
   senders: (handle: string) => `senders:{${handle}}`, // zset sender id by creation ms; for ever
-  sendersVersion: (handle: string) => `senders-version:{${handle}}`, // counter, bumped by each change of a sender; for ever
   template: (handle: string, templateId: string) => `template:{${handle}}:${templateId}`, // hash; for ever
   templates: (handle: string) => `templates:{${handle}}`, // zset template id by creation ms; for ever
-  templatesVersion: (handle: string) => `templates-version:{${handle}}`, // counter, bumped by each change of a template; for ever
   templateContent: (handle: string, templateId: string, version: number) =>
     `template-content:{${handle}}:${templateId}:${version}`, // string, JSON; for ever
   message: (handle: string, messageId: string) => `message:{${handle}}:${messageId}`, // hash; 90 d after its last event
@@ -122,7 +118,6 @@ export const keys = {
   // providers
   credential: (handle: string, credentialId: string) => `credential:{${handle}}:${credentialId}`, // hash version, json (its secret sealed); until disconnected
   credentials: (handle: string) => `credentials:{${handle}}`, // zset credential id by creation ms; until disconnected
-  credentialsVersion: (handle: string) => `credentials-version:{${handle}}`, // counter, bumped by each change of a credential; for ever
   refreshLock: (handle: string, credentialId: string) => `refresh-lock:{${handle}}:${credentialId}`, // string, the process that refreshes its tokens; 10 s after its last heartbeat
   providerPause: (handle: string, credentialId: string) => `provider-pause:{${handle}}:${credentialId}`, // string, no calls for this account; as long as its provider's Retry-After
   selectedCalendars: (handle: string) => `selected-calendars:{${handle}}`, // hash credential id -> JSON; until the account is disconnected
@@ -139,7 +134,6 @@ export const keys = {
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever
   webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
-  webhooksVersion: (handle: string) => `webhooks-version:{${handle}}`, // counter, bumped by each change of an endpoint; for ever
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
   webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, the sender of this endpoint's deliveries; 60 s after it was called, 20 s after its last heartbeat
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d

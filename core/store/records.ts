@@ -12,16 +12,14 @@ type Reader = Pick<Runtime, "redis">;
 
 type Versioned<T> = T & { version: number };
 
-/** The keys of a kind of records: of one by its id, of their list, and of the counter of their changes. All have the handle's tag. */
-type KindKeys = [
-  record: (handle: string, id: string) => string,
-  list: (handle: string) => string,
-  counter: (handle: string) => string,
-];
-
-interface KindOptions {
-  /** The counter's field, if it is in a hash. */
-  counterField?: string;
+/** A kind of records. All of its keys have the handle's tag. */
+interface RecordKind {
+  record: (handle: string, id: string) => string;
+  list: (handle: string) => string;
+  /** The failure of `read`. */
+  missing: ErrorCode;
+  /** Counts the changes of the list's records, for readers that cache them; a string, or a field of a hash. */
+  counter?: { key: (handle: string) => string; field?: string };
   /** The slugs of the list's records, and the failure of a record whose slug another one has. */
   slugs?: { key: (handle: string) => string; taken: () => Fail };
 }
@@ -38,7 +36,7 @@ interface NewRecord<T> {
   /** Ms by which the list is ordered. */
   at: number;
   jobs?: (Job | EventJob)[];
-  beside?: Companion;
+  companion?: Companion;
   /** Most records of the list, and the detail of the failure if it is full. */
   max?: number;
   full?: string;
@@ -50,44 +48,39 @@ interface Change<T> {
   /** The next record; undefined if it stays as it is, and nothing is written. */
   change: (current: Versioned<T>) => T | undefined | Promise<T | undefined>;
   jobs?: (next: T, before: T) => (Job | EventJob)[];
-  beside?: (next: T) => Companion;
+  companion?: (next: T) => Companion;
 }
 
 /** A kind of versioned records of handles. */
 export class Records<T> {
-  readonly #missing: ErrorCode;
-  readonly #keys: KindKeys;
-  readonly #options: KindOptions;
+  readonly #kind: RecordKind;
 
-  /** `missing` is the failure of `read`. */
-  constructor(missing: ErrorCode, keys: KindKeys, options: KindOptions = {}) {
-    this.#missing = missing;
-    this.#keys = keys;
-    this.#options = options;
+  constructor(kind: RecordKind) {
+    this.#kind = kind;
   }
 
   find({ redis }: Reader, handle: string, id: string): Promise<Versioned<T> | undefined> {
-    return readRecord<T>(redis, this.#keys[0](handle, id));
+    return readRecord<T>(redis, this.#kind.record(handle, id));
   }
 
   /** A record; fails if there is none. */
   read({ redis }: Reader, handle: string, id: string): Promise<Versioned<T>> {
-    return requireRecord<T>(redis, this.#keys[0](handle, id), this.#missing);
+    return requireRecord<T>(redis, this.#kind.record(handle, id), this.#kind.missing);
   }
 
   /** All records of a handle, oldest first. */
   async all({ redis }: Reader, handle: string): Promise<Versioned<T>[]> {
-    return this.named({ redis }, handle, await redis.zrange(this.#keys[1](handle), 0, "-1"));
+    return this.named({ redis }, handle, await redis.zrange(this.#kind.list(handle), 0, "-1"));
   }
 
   /** The records of these ids in one round trip, without missing ones. */
   named({ redis }: Reader, handle: string, ids: string[]): Promise<Versioned<T>[]> {
-    return readRecords<T>(redis, ids, (id) => this.#keys[0](handle, id));
+    return readRecords<T>(redis, ids, (id) => this.#kind.record(handle, id));
   }
 
   /** One page of a handle's records, newest first. */
   async list(store: Pick<Runtime, "env" | "redis">, input: ListInput): Promise<Listed<"records", Versioned<T>>> {
-    const { ids, nextCursor } = await listIds(store, this.#keys[1](input.handle), input);
+    const { ids, nextCursor } = await listIds(store, this.#kind.list(input.handle), input);
     return { records: await this.named(store, input.handle, ids), nextCursor };
   }
 
@@ -103,14 +96,14 @@ export class Records<T> {
    * `version_conflict` with the current version if it differs from the expected one.
    */
   async change(store: Store, handle: string, asked: Change<T>): Promise<Versioned<T> | undefined> {
-    const key = this.#keys[0](handle, asked.id);
+    const key = this.#kind.record(handle, asked.id);
     const { record } = await retryOnConflict(store.redis, key, () => this.#tryChange(store, handle, asked));
     return record;
   }
 
   /** Removes a record; false if there was none. */
   async remove({ redis }: Reader, handle: string, id: string): Promise<boolean> {
-    const input = { member: id, field: this.#options.counterField };
+    const input = { member: id, field: this.#kind.counter?.field };
     return (await scripts.dropRecord(redis, this.#scriptKeys(handle, id), input)) === 1;
   }
 
@@ -118,7 +111,7 @@ export class Records<T> {
   async #tryChange(
     store: Store,
     handle: string,
-    { id, expectedVersion, change, jobs, beside }: Change<T>,
+    { id, expectedVersion, change, jobs, companion }: Change<T>,
   ): Promise<{ record: Versioned<T> | undefined } | undefined> {
     const current = await this.find(store, handle, id);
     if (current === undefined) return { record: undefined };
@@ -126,30 +119,31 @@ export class Records<T> {
     if ((expectedVersion ?? version) !== version) throw conflict(version);
     const value = await change(current);
     if (value === undefined) return { record: current };
-    const more = { jobs: jobs?.(value, current) ?? [], ...(beside ? { beside: beside(value) } : {}) };
+    const more = { jobs: jobs?.(value, current) ?? [], ...(companion ? { companion: companion(value) } : {}) };
     const result = await this.#put(store, handle, { id, value, at: 0, version, ...more });
     return result === "written" ? { record: { ...value, version: version + 1 } } : undefined;
   }
 
   async #put(store: Store, handle: string, written: Versioned<NewRecord<T>>): Promise<string> {
-    const { id: member, value, version, at: score, jobs = [], beside, max } = written;
-    const { counterField: field, slugs } = this.#options;
+    const { id: member, value, version, at: score, jobs = [], companion, max } = written;
+    const { counter, slugs } = this.#kind;
     const json = JSON.stringify({ ...value, version: undefined });
-    const input = { version, json, member, score, ...lookupFields(value, slugs), field, companion: beside?.value, max };
+    const record = { version, json, member, score, ...lookupFields(value, slugs) };
+    const input = { ...record, field: counter?.field, companion: companion?.value, max };
     const result = await store.queues.step(handle, jobs, (outbox, entries) => {
       const scriptKeys = this.#scriptKeys(handle, member);
-      const all = { ...scriptKeys, outbox, companion: beside?.key ?? scriptKeys.record };
+      const all = { ...scriptKeys, outbox, companion: companion?.key ?? scriptKeys.record };
       return scripts.putRecord(store.redis, all, { ...input, jobs: entries });
     });
     if (result === "taken" && slugs) throw slugs.taken();
     return result;
   }
 
-  /** Without slugs their key is that of the list, which the scripts then leave alone. */
+  /** Without a counter or slugs their key is that of the list, which the scripts then leave alone. */
   #scriptKeys(handle: string, id: string) {
-    const [record, list, counter] = this.#keys;
-    const slugs = this.#options.slugs?.key ?? list;
-    return { record: record(handle, id), list: list(handle), counter: counter(handle), slugs: slugs(handle) };
+    const { record, list, counter, slugs } = this.#kind;
+    const others = { counter: (counter?.key ?? list)(handle), slugs: (slugs?.key ?? list)(handle) };
+    return { record: record(handle, id), list: list(handle), ...others };
   }
 }
 
@@ -185,7 +179,7 @@ function recordsIn<T>(rows: (string | null)[][]): Versioned<T>[] {
 }
 
 /** Status and slug are also stored next to the JSON: the status for readers that need nothing else. */
-function lookupFields(value: unknown, slugs: KindOptions["slugs"]): { status: string; slug: string | undefined } {
+function lookupFields(value: unknown, slugs: RecordKind["slugs"]): { status: string; slug: string | undefined } {
   const { status = "", slug } = value as { status?: unknown; slug?: string };
   return { status: String(status ?? ""), slug: slugs && slug };
 }

@@ -193,7 +193,7 @@ export const scripts = scriptsOf({
     { conversionId: string; json: string; jobs: Jobs },
     "written" | "gone"
   >(),
-  retireRule: script(["rule", "list", "counter", "sends", "counts"]).of<
+  retireRule: script(["rule", "list", "sends", "counts"]).of<
     { version: number; json: string; ruleId: string; keepSeconds: number },
     string
   >(),

@@ -22,11 +22,11 @@ import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from ".
 const MAX_FORMER_SECRETS = 20;
 const MAX_ENDPOINTS = 50;
 
-export const webhookRecords = new Records<StoredWebhook>("webhook_not_found", [
-  keys.webhook,
-  keys.webhooks,
-  keys.webhooksVersion,
-]);
+export const webhookRecords = new Records<StoredWebhook>({
+  record: keys.webhook,
+  list: keys.webhooks,
+  missing: "webhook_not_found",
+});
 
 export type WebhookPath = Input<"handle" | "webhookId">;
 

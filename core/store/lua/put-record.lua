@@ -1,6 +1,6 @@
 -- Writes a record with its companion and jobs, if its version is the expected one and its slug is free.
--- Keys: record (hash version, json, status, slug), list (zset), counter (of changes), slugs (hash slug -> member), outbox, companion
---   (a further string)
+-- Keys: record (hash version, json, status, slug), list (zset), counter (of changes; the list for a kind that counts none), slugs (hash
+--   slug -> member), outbox, companion (a further string)
 -- Input: version (expected; 0: the record must not exist), json, member and score (in the list), jobs, status, slug (absent for a record
 --   without one), field (of the counter, if that is a hash), companion (its value; empty for none), max (records of the list,
 --   for a new one; absent: any number)
@@ -17,7 +17,7 @@ if input.slug then
 end
 redis.call('HSET', keys.record, 'version', input.version + 1, 'json', input.json, 'status', input.status)
 redis.call('ZADD', keys.list, 'NX', input.score, input.member)
-bump(keys.counter, input.field)
+if keys.counter ~= keys.list then bump(keys.counter, input.field) end
 if input.companion ~= '' then redis.call('SET', keys.companion, input.companion) end
 outbox(keys.outbox, input.jobs)
 return 'written'
