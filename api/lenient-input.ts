@@ -1,4 +1,4 @@
-import { membersOf } from "../core/platform/json.ts";
+import { asObject } from "../core/platform/json.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { cutText, sameWord } from "../core/platform/words.ts";
 import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
@@ -22,7 +22,7 @@ export function normaliseInput(schema: Schema<unknown>, input: Record<string, un
 function normalised(schema: Schema<unknown>, value: unknown, isVisitors: boolean): unknown {
   const { items } = schema as { items?: Schema<unknown> };
   if (Array.isArray(value) && items) return value.map((one) => normalised(items, one, isVisitors));
-  normaliseInput(schema, membersOf(value), isVisitors);
+  normaliseInput(schema, asObject(value), isVisitors);
   if (isVisitors) return lenient(schema, value);
   return typeof value === "string" ? foldedText(schema, value) : value;
 }

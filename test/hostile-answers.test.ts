@@ -12,7 +12,7 @@ import { calendarObject, writtenSequence } from "../core/engines/calendars/calen
 import { openDns } from "../core/engines/mail/dns.ts";
 import { readReport } from "../core/engines/mail/reports.ts";
 import { readEnv } from "../core/platform/env.ts";
-import { AnswerRefused } from "../core/platform/exchange.ts";
+import { ResponseRefused } from "../core/platform/exchange.ts";
 import { parseJson } from "../core/platform/json.ts";
 import { Outbound } from "../core/platform/outbound.ts";
 import { Threads } from "../core/platform/threads.ts";
@@ -76,15 +76,15 @@ t.test("an answer is given up for its size, parts, encoding and silence while it
     times: { idleTimeoutMs?: number; timeoutMs?: number },
   ) => {
     const url = await listening(t, answer);
-    const limits = { limit: 65_536, idleTimeoutMs: 60_000, timeoutMs: 60_000, ...times };
-    await t.rejects(call.request(url, limits), { name: "AnswerRefused", reason }, reason);
+    const limits = { maxBytes: 65_536, idleTimeoutMs: 60_000, timeoutMs: 60_000, ...times };
+    await t.rejects(call.request(url, limits), { name: "ResponseRefused", reason }, reason);
   };
   await refused(endless("a"), "limit", {});
   await refused(bomb, "encoding", {});
   await refused(dribbling, "timeout", { timeoutMs: 5000 });
   await refused(() => undefined, "timeout", { idleTimeoutMs: 500 });
   const url = await listening(t, bomb);
-  const dropped = await call.request(url, { beyond: "drop", limit: 1024 });
+  const dropped = await call.request(url, { beyond: "drop", maxBytes: 1024 });
   t.equal(dropped.body.length, 1024, "where the rest is dropped, nothing is unpacked");
 });
 
@@ -93,7 +93,7 @@ t.test("JSON of a provider is refused for depth and number of values before it i
     ["deep", "[".repeat(8 * MEGABYTE)],
     ["flat", `[${"{},".repeat(2 * MEGABYTE)}0]`],
   ] as const)
-    t.throws(() => parseJson(Buffer.from(json)), AnswerRefused, name);
+    t.throws(() => parseJson(Buffer.from(json)), ResponseRefused, name);
   t.throws(() => parseJson(Buffer.from("<html>")), SyntaxError);
   const value = { text: 'a "quoted" [[[[ \\', list: [1, [2, { three: null }]] };
   t.same(parseJson(Buffer.from(JSON.stringify(value))), value, "signs in strings count for nothing");

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import t, { type Test as TapTest } from "tap";
 import { grantRole } from "../core/account/handles.ts";
-import { chunksOf } from "../core/platform/chunks.ts";
+import { batchesOf } from "../core/platform/batches.ts";
 import { pullCalendars, readSelected, refreshBusy } from "../core/scheduling/busy-calendars.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
@@ -714,7 +714,7 @@ t.test("a calendar that grows too large keeps its last time until it is read as 
   const { dav, read, taken, service, credentials } = await startLies(t);
   const [key = ""] = await keyNames(service.runtime.redis, "calendar-objects:*");
   const many = Array.from({ length: 39_999 }, (_, at) => [`gone-${at}`, '["1"]']);
-  for (const some of chunksOf(many, 1000)) await service.runtime.redis.hset(key, ...some.flat());
+  for (const some of batchesOf(many, 1000)) await service.runtime.redis.hset(key, ...some.flat());
   dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
   dav.put("third", "DTSTART:20261012T140000Z", "DTEND:20261012T150000Z");
   await read();

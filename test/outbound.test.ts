@@ -214,8 +214,8 @@ t.test("size and time have caps", async (t) => {
   });
   const guard = outbound(t, { allow: [`127.0.0.1:${port}`] });
   const at = `http://127.0.0.1:${port}`;
-  await t.rejects(guard.request(`${at}/large`, { limit: 1000 }), { message: /larger than 1000/ });
-  t.equal((await guard.request(`${at}/large`, { limit: 1000, beyond: "drop" })).body.length, 1000);
+  await t.rejects(guard.request(`${at}/large`, { maxBytes: 1000 }), { message: /larger than 1000/ });
+  t.equal((await guard.request(`${at}/large`, { maxBytes: 1000, beyond: "drop" })).body.length, 1000);
   await t.rejects(guard.request(`${at}/slow`, { timeoutMs: 100 }), { message: /in time/ });
 });
 

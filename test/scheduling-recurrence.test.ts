@@ -2,7 +2,7 @@ import t from "tap";
 import { expandApart } from "../core/engines/calendars/expansion.ts";
 import { type Expanded, type Expansion, expandObject } from "../core/engines/calendars/recurrence.ts";
 import windowsZones from "../core/platform/windows-zones.json" with { type: "json" };
-import { isZone, ofWindows } from "../core/platform/zones.ts";
+import { isZone, zoneOfWindows } from "../core/platform/zones.ts";
 
 const calendar = (...events: string[]): string =>
   ["BEGIN:VCALENDAR", "VERSION:2.0", ...events, "END:VCALENDAR"].join("\r\n");
@@ -158,7 +158,7 @@ t.test("every Windows name is that of a zone", async (t) => {
     ["UTC-11", "Etc/GMT+11"],
     ["constructor", undefined],
   ] as const)
-    t.equal(ofWindows(name), zone);
+    t.equal(zoneOfWindows(name), zone);
 });
 
 t.test("an instance that was moved into the window counts, one that was moved out doesn't", async (t) => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { Webhook as Verifier } from "standardwebhooks";
 import t from "tap";
-import { askedWait } from "../core/platform/exchange.ts";
+import { retryAfterMs } from "../core/platform/exchange.ts";
 import { keys } from "../core/store/keys.ts";
 import { RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/attempts.ts";
 import { dispatchEvent, testWebhook } from "../core/webhooks/deliveries.ts";
@@ -523,10 +523,11 @@ t.test("waits grow as documented, with jitter, and never fall below what the rec
   t.equal(waitAfter(2, 1000, 0), 300_000);
   t.equal(waitAfter(8, 0, 0), undefined);
   const now = Date.parse("2026-01-01T00:00:00Z");
-  t.equal(askedWait("120", now), 120_000);
-  t.equal(askedWait("Thu, 01 Jan 2026 00:01:00 GMT", now), 60_000);
-  t.equal(askedWait("999999999", now), 86_400_000);
-  for (const nothing of [undefined, "", "soon", "Wed, 31 Dec 2025 00:00:00 GMT"]) t.equal(askedWait(nothing, now), 0);
+  t.equal(retryAfterMs("120", now), 120_000);
+  t.equal(retryAfterMs("Thu, 01 Jan 2026 00:01:00 GMT", now), 60_000);
+  t.equal(retryAfterMs("999999999", now), 86_400_000);
+  for (const nothing of [undefined, "", "soon", "Wed, 31 Dec 2025 00:00:00 GMT"])
+    t.equal(retryAfterMs(nothing, now), 0);
 });
 
 t.test("Retry-After is honoured", async (t) => {

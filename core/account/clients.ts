@@ -4,7 +4,8 @@ import type { clientRegistration, RegisteredClient } from "../../schemas/account
 import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import { membersOf, parseJson } from "../platform/json.ts";
+import { asObject, parseJson } from "../platform/json.ts";
+import type { OutboundCall } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { readSignedValue, signedValue } from "../platform/sealing.ts";
 import { perConnection } from "../store/connections.ts";
@@ -19,7 +20,7 @@ interface OAuthClient {
 const MAX_REGISTRATION_BYTES = 1500;
 const PURPOSE = "mcp client";
 /** A document is small, fetched without redirects, and cached for five minutes. */
-const FETCH = { timeoutMs: 3000, limit: 5 * 1024, headers: { accept: "application/json" } };
+const DOCUMENT_CALL: OutboundCall = { timeoutMs: 3000, maxBytes: 5120, headers: { accept: "application/json" } };
 const documentsOf = perConnection(() => new LRUCache<string, OAuthClient>({ max: 500, ttl: 300_000 }));
 const MAX_ADDRESS_LENGTH = 500;
 const MAX_REDIRECTS = 10;
@@ -122,12 +123,12 @@ function isDocumentAddress(clientId: string): boolean {
 
 /** The document's claims, unverified. */
 async function fetchDocument(outbound: Runtime["outbound"], clientId: string): Promise<Record<string, unknown>> {
-  const answer = await outbound.request(clientId, FETCH).catch((error: unknown) => {
+  const answer = await outbound.request(clientId, DOCUMENT_CALL).catch((error: unknown) => {
     throw wrongClient("The client's document can't be fetched.", error);
   });
   if (answer.status !== 200) throw wrongClient(`The client's document answered ${answer.status}.`);
   try {
-    return membersOf(parseJson(answer.body));
+    return asObject(parseJson(answer.body));
   } catch (error) {
     throw wrongClient("The client's document is no JSON.", error);
   }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { distinct, sameAddress } from "../platform/address.ts";
+import { canonicalAddress, distinctAddresses } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { type Role, type Runtime, roles } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -106,7 +106,7 @@ export async function grantRole(
   await redis.sadd(keys.userHandles(input.userId), input.handle);
   if (input.email) {
     // The map comes first: an address in it counts only while its user has that address.
-    await redis.set(keys.userOfEmail(sameAddress(input.email)), input.userId);
+    await redis.set(keys.userOfEmail(canonicalAddress(input.email)), input.userId);
     await redis.hset(keys.user(input.userId), "email", input.email);
   }
   await redis.hset(keys.handle(input.handle), `role:${input.userId}`, input.role);
@@ -114,16 +114,16 @@ export async function grantRole(
 
 /** The user with this email address, in any spelling. If several users have had it, the newest wins. */
 export async function userOfEmail(redis: Redis, email: string): Promise<string | undefined> {
-  const userId = await redis.get(keys.userOfEmail(sameAddress(email)));
+  const userId = await redis.get(keys.userOfEmail(canonicalAddress(email)));
   const current = userId === null ? null : await redis.hget(keys.user(userId), "email");
-  return current !== null && sameAddress(current) === sameAddress(email) ? (userId as string) : undefined;
+  return current !== null && canonicalAddress(current) === canonicalAddress(email) ? (userId as string) : undefined;
 }
 
 /** The known addresses of a handle's owners. */
 export async function ownerAddresses(redis: Redis, handle: string): Promise<string[]> {
   const owners = (await membersOf(redis, handle)).filter(({ role }) => role === "OWNER");
   const sorted = owners.sort((one, other) => (one.userId < other.userId ? -1 : 1));
-  return distinct(sorted.flatMap(({ email }) => email ?? []));
+  return distinctAddresses(sorted.flatMap(({ email }) => email ?? []));
 }
 
 /** Revokes a user's access to a handle at once. */
@@ -252,7 +252,7 @@ async function grantAll(redis: Redis, { handle, members }: ArrivingHandle): Prom
     const here = await redis.hget(keys.user(userId), "email");
     // An import that was killed may have left this handle.
     const isKnown = (await redis.smembers(keys.userHandles(userId))).some((one) => one !== handle);
-    const isOther = here !== null && (email === null || sameAddress(here) !== sameAddress(email));
+    const isOther = here !== null && (email === null || canonicalAddress(here) !== canonicalAddress(email));
     if (known !== undefined) await grantRole(redis, { handle, userId: known, role });
     else if (isOther) left.push(userId);
     else await grantRole(redis, { handle, userId, role, email: (isKnown ? here : email) ?? undefined });

@@ -14,8 +14,8 @@ import {
 import { LRUCache } from "lru-cache";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import { membersOf, parseJson } from "../platform/json.ts";
-import { Outbound } from "../platform/outbound.ts";
+import { asObject, parseJson } from "../platform/json.ts";
+import { Outbound, type OutboundCall } from "../platform/outbound.ts";
 import type { SigningKey, TokenSession, TokenVerifier } from "../platform/runtime.ts";
 
 const algorithms = ["EdDSA", "ES256", "RS256"];
@@ -61,12 +61,12 @@ export class Sessions implements TokenVerifier {
   });
 
   constructor(env: Env, own: SigningKey, { isLive, outbound = new Outbound(env) }: SessionChecks) {
-    const place = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
+    const source = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
     this.#env = env;
     this.#own = own;
     this.#isLive = isLive;
     this.#ownKeys = createLocalJWKSet(this.jwks);
-    this.#outside = place === undefined ? undefined : refreshedKeys(() => readKeySet(outbound, place));
+    this.#outside = source === undefined ? undefined : refreshedKeys(() => readKeySet(outbound, source));
   }
 
   get jwks(): JSONWebKeySet {
@@ -177,15 +177,16 @@ function paused(read: () => Promise<Response>): () => Promise<Response> {
 }
 
 /** A key set may have 256 KB and 100 keys; real ones have a few keys, some with certificates. */
-const KEY_SET_LIMITS = { timeoutMs: 3000, limit: 262_144, trusted: true };
+const KEY_SET_CALL: OutboundCall = { timeoutMs: 3000, maxBytes: 262_144, trusted: true };
 const MAX_KEYS = 100;
 
-async function readKeySet(outbound: Pick<Outbound, "request">, place: string): Promise<Response> {
-  const { status, body } = place.startsWith("http")
-    ? await outbound.request(place, KEY_SET_LIMITS)
-    : { status: 200, body: await readFile(place) };
+/** The set at an address or in a file. */
+async function readKeySet(outbound: Pick<Outbound, "request">, source: string): Promise<Response> {
+  const { status, body } = source.startsWith("http")
+    ? await outbound.request(source, KEY_SET_CALL)
+    : { status: 200, body: await readFile(source) };
   if (status !== 200) throw new Error(`The key set answered ${status}.`);
   const { keys } = parseJson<JSONWebKeySet>(body);
   if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new Error("The key set is not valid.");
-  return Response.json({ keys: keys.map(membersOf) });
+  return Response.json({ keys: keys.map(asObject) });
 }

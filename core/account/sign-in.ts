@@ -2,7 +2,7 @@ import type { signInForm, signInPage } from "../../schemas/account.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { layOut } from "../engines/mail/mail.ts";
-import { sameAddress } from "../platform/address.ts";
+import { canonicalAddress } from "../platform/address.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
@@ -96,7 +96,7 @@ async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, cal
   const { returnTo = "" } = input;
   const typed = (input.email ?? "").trim();
   // Some browsers send an international domain in ASCII, others as it was typed.
-  const email = typed.length > 254 ? "" : sameAddress(typed);
+  const email = typed.length > 254 ? "" : canonicalAddress(typed);
   if (!address.test(email)) return { step: "email", returnTo, problem: "email", email: typed };
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
   const pending = readCookie(input.cookie, pendingCookie) ?? "";

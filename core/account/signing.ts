@@ -2,12 +2,12 @@ import type { Redis } from "ioredis";
 import { exportJWK, exportPKCS8, generateKeyPair, importPKCS8, type JWK, SignJWT } from "jose";
 import type { Env } from "../platform/env.ts";
 import type { Runtime, SigningKey } from "../platform/runtime.ts";
-import { resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
+import { resealed, type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 
-const sealedPlace = (context: string): SealedPlace => ({ purpose: "signing key", context });
+const sealBinding = (context: string): SealBinding => ({ purpose: "signing key", context });
 
-interface Stored {
+interface StoredKey {
   kid: string;
   sealed: string;
   jwk: JWK;
@@ -16,8 +16,8 @@ interface Stored {
 /** Reads the key, or creates it at the first start. Processes that start at once end up with the same key. */
 export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Promise<SigningKey> {
   const stored = (await redis.get(keys.signingKey)) ?? (await makeKey(redis, env));
-  const { kid, sealed, jwk } = JSON.parse(stored) as Stored;
-  const pem = unseal(env, sealedPlace(kid), sealed).toString();
+  const { kid, sealed, jwk } = JSON.parse(stored) as StoredKey;
+  const pem = unseal(env, sealBinding(kid), sealed).toString();
   return { kid, private: await importPKCS8(pem, "EdDSA"), publicJwk: jwk };
 }
 
@@ -25,8 +25,8 @@ export async function signingKey({ redis, env }: { redis: Redis; env: Env }): Pr
 export async function resealSigningKey({ redis, env }: { redis: Redis; env: Env }): Promise<boolean> {
   const stored = await redis.get(keys.signingKey);
   if (stored === null) return false;
-  const key = JSON.parse(stored) as Stored;
-  const sealed = resealed(env, sealedPlace(key.kid), key.sealed);
+  const key = JSON.parse(stored) as StoredKey;
+  const sealed = resealed(env, sealBinding(key.kid), key.sealed);
   if (sealed !== undefined) await redis.set(keys.signingKey, JSON.stringify({ ...key, sealed }));
   return sealed !== undefined;
 }
@@ -60,7 +60,7 @@ async function makeKey(redis: Redis, env: Env): Promise<string> {
   const pair = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
   const kid = crypto.randomUUID();
   const jwk = { ...(await exportJWK(pair.publicKey)), kid, alg: "EdDSA", use: "sig" };
-  const stored: Stored = { kid, jwk, sealed: seal(env, sealedPlace(kid), await exportPKCS8(pair.privateKey)) };
+  const stored: StoredKey = { kid, jwk, sealed: seal(env, sealBinding(kid), await exportPKCS8(pair.privateKey)) };
   await redis.set(keys.signingKey, JSON.stringify(stored), "NX");
   return (await redis.get(keys.signingKey)) as string;
 }

@@ -5,7 +5,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { pageUrl } from "../pages/face.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
-import { membersOf } from "../platform/json.ts";
+import { asObject } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { escapeHtml } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
@@ -113,7 +113,7 @@ function isNative(key: string): boolean {
 }
 
 function readField(proposed: unknown): FormField | undefined {
-  const { key, label, type, required, options } = membersOf(proposed);
+  const { key, label, type, required, options } = asObject(proposed);
   const shown = plainLine(label);
   if (typeof key !== "string") return undefined;
   if (isNative(key))

@@ -3,7 +3,7 @@ import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, holdsWords, type Wish } from "../engines/answers/answers.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { digestOf } from "../platform/digest.ts";
-import { membersOf } from "../platform/json.ts";
+import { asObject } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { leadForm, storeLeadForm } from "./lead-form.ts";
@@ -107,7 +107,7 @@ async function propose({ model }: Runtime, material: LeadMaterial, signal: Abort
 export function composeLeadSection(material: LeadMaterial): LeadSection {
   const { wish: intent = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
-  const proposed = membersOf(material.proposal);
+  const proposed = asObject(material.proposal);
   const check = new Check(material);
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
   const standard = STANDARD_FIELDS[intent].map((key) => ({ key, label: phrases.fields[key] }));
@@ -122,7 +122,7 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
     submitLabel,
     // Always the service's own text: no model decides what the visitor is told about sent data.
     contextDisclosure: phrases.disclosure,
-    dynamicView: view(material, membersOf(proposed.dynamicView), check),
+    dynamicView: view(material, asObject(proposed.dynamicView), check),
     leadContext: leadContext(material),
   };
 }
@@ -130,7 +130,7 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
 function view(material: LeadMaterial, proposed: Record<string, unknown>, check: Check): View {
   const { wish: intent = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
-  const path = membersOf(proposed.recommendedPath);
+  const path = asObject(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
   return {
     headline: check.line(proposed.headline, phrases.headline[intent]),
@@ -200,7 +200,7 @@ class Check {
 
   steps(proposed: unknown, standard: View["momentumSteps"]): View["momentumSteps"] {
     const steps = list(proposed)
-      .map(membersOf)
+      .map(asObject)
       .map(({ title, body }) => ({ title: this.#text(title, LINE), body: this.#text(body, SENTENCE) }))
       .filter(({ title, body }) => title !== "" && body !== "");
     return steps.length < STEPS.least ? standard : steps.slice(0, STEPS.most);
@@ -208,7 +208,7 @@ class Check {
 
   /** A generated field is never required: a model's question must not block a visitor. */
   field(proposed: unknown): unknown[] {
-    const field = membersOf(proposed);
+    const field = asObject(proposed);
     const label = this.#text(field.label, LINE);
     const options = list(field.options).map((option) =>
       typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",

@@ -1,7 +1,7 @@
 import { LAST_MESSAGES, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import type { Turn } from "../engines/answers/answers.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { membersOf } from "../platform/json.ts";
+import { asObject } from "../platform/json.ts";
 
 /** The parsed chat request; its messages are untrusted. */
 export interface ChatRequest {
@@ -59,7 +59,7 @@ export function checkQuestion(question: string, path: string): void {
 }
 
 function readMessage(message: unknown, at: number): Message {
-  const { role, parts } = membersOf(message);
+  const { role, parts } = asObject(message);
   if (role !== "user" && role !== "assistant") throw invalid(`/messages/${at}/role`, "must be user or assistant");
   if (!Array.isArray(parts)) throw invalid(`/messages/${at}/parts`, "must be an array");
   const text = parts.map((part, place) => textOf(part, `/messages/${at}/parts/${place}`)).join("");
@@ -67,7 +67,7 @@ function readMessage(message: unknown, at: number): Message {
 }
 
 function textOf(part: unknown, path: string): string {
-  const { type, text } = membersOf(part);
+  const { type, text } = asObject(part);
   if (typeof type !== "string") throw invalid(`${path}/type`, "must be a string");
   if (type !== "text") return "";
   if (typeof text !== "string") throw invalid(`${path}/text`, "must be a string");

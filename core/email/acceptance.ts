@@ -8,7 +8,7 @@ import {
 } from "../../schemas/email.ts";
 import type { Input } from "../../schemas/schema.ts";
 import type { MimeFile } from "../engines/mail/mail.ts";
-import { addressDigest, distinct, isAddress, mailboxDigest } from "../platform/address.ts";
+import { addressDigest, distinctAddresses, isAddress, mailboxDigest } from "../platform/address.ts";
 import { day, delayUntil } from "../platform/clock.ts";
 import { Fail, insteadOf, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
@@ -113,7 +113,7 @@ export async function sendMessage(
 function mustBeRecipients(to: readonly string[]): void {
   const wrong = to.findIndex((address) => !isAddress(address));
   if (wrong !== -1) throw invalid(`/to/${wrong}`, "must be an email address");
-  const { length } = distinct(to);
+  const { length } = distinctAddresses(to);
   if (length === 0 || length > MAX_RECIPIENTS) throw invalid("/to", `must contain 1 to ${MAX_RECIPIENTS} addresses`);
 }
 
@@ -173,7 +173,7 @@ function messageOf(runtime: Runtime, request: MailRequest, { rights, template }:
     templateId: template?.templateId ?? request.templateId ?? null,
     templateVersion: template?.activeVersion ?? null,
     createdAt: new Date(runtime.now()).toISOString(),
-    recipients: distinct(to),
+    recipients: distinctAddresses(to),
   };
 }
 
@@ -286,7 +286,7 @@ function closed(cause?: unknown): Fail {
 }
 
 function suppressed({ to }: MailRequest, places: number[]): Fail {
-  const recipients = distinct(to);
+  const recipients = distinctAddresses(to);
   const faults = places.map((place) => ({
     path: `/to/${to.indexOf(recipients[place] as string)}`,
     message: `${recipients[place]} is suppressed`,

@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
 import { openDns } from "../engines/mail/mail.ts";
-import { sameDomain } from "../platform/address.ts";
+import { canonicalDomain } from "../platform/address.ts";
 import { delayUntil, instantIn, nextTurn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
@@ -33,7 +33,7 @@ export async function addDomain(
   caller: Caller,
 ): Promise<{ domain: AccountDomain }> {
   const account = accountOf(await handlesOf(runtime.redis, caller.userId as string), input);
-  const domain = sameDomain(input.domain);
+  const domain = canonicalDomain(input.domain);
   mustNotBeOurs(runtime, domain);
   const before = await domainClaim(runtime.redis, account, domain);
   const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? before?.handle ?? undefined });
@@ -123,7 +123,9 @@ export async function scheduleNextCheck(
 async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<DomainClaim> {
   const handles = await handlesOf(runtime.redis, caller.userId as string);
   const accounts = [...new Set(handles.map(({ account }) => account))];
-  const found = await Promise.all(accounts.map((account) => domainClaim(runtime.redis, account, sameDomain(name))));
+  const found = await Promise.all(
+    accounts.map((account) => domainClaim(runtime.redis, account, canonicalDomain(name))),
+  );
   const claims = found.filter((claim) => claim !== undefined);
   if (claims.length === 0) throw new Fail("account_domain_not_found");
   const allowed = claims.filter(({ account }) => operated(handles).includes(account));

@@ -9,7 +9,7 @@ import {
   type SuppressionSource,
 } from "../../schemas/email.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { addressDigest, sameAddress } from "../platform/address.ts";
+import { addressDigest, canonicalAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -159,7 +159,7 @@ function stampOf({ eventId }: MessageEvent): string {
 function fits(event: MessageEvent, { recipient, purpose }: Filters, { below, since }: Range): boolean {
   const stamp = Number(stampOf(event));
   const isInRange = stamp >= since && stamp < below;
-  const isSame = recipient === undefined || sameAddress(event.recipient) === sameAddress(recipient);
+  const isSame = recipient === undefined || canonicalAddress(event.recipient) === canonicalAddress(recipient);
   return isInRange && isSame && (purpose ?? event.purpose) === event.purpose;
 }
 

@@ -8,9 +8,9 @@ import {
   statuses,
 } from "../../schemas/email.ts";
 import { isHardBounce, MAX_REPORT_BYTES, type MailReport, readReport } from "../engines/mail/mail.ts";
-import { isAddress, sameAddress } from "../platform/address.ts";
+import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { invalid } from "../platform/errors.ts";
-import { membersOf, parseSignedBody } from "../platform/json.ts";
+import { asObject, parseSignedBody } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
@@ -162,14 +162,15 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
 
 async function named(runtime: Runtime, { messageId, recipient }: Feedback): Promise<FoundDelivery | undefined> {
   const first = await deliveryAt(runtime, { messageId, n: 0 });
-  const n = first?.message.deliveries.findIndex((one) => sameAddress(one.recipient) === sameAddress(recipient)) ?? -1;
+  const n =
+    first?.message.deliveries.findIndex((one) => canonicalAddress(one.recipient) === canonicalAddress(recipient)) ?? -1;
   return first === undefined || n === -1 ? undefined : { ...first, n, recipient };
 }
 
 function feedbackIn(body: Buffer): Feedback[] {
-  const { events, ...single } = membersOf(parseSignedBody(body));
-  if (!Array.isArray(events)) return [feedbackOf({ type: single.type, ...membersOf(single.data ?? single) }, "")];
-  return events.map((one, at) => feedbackOf({ type: single.type, ...membersOf(one) }, `/events/${at}`));
+  const { events, ...single } = asObject(parseSignedBody(body));
+  if (!Array.isArray(events)) return [feedbackOf({ type: single.type, ...asObject(single.data ?? single) }, "")];
+  return events.map((one, at) => feedbackOf({ type: single.type, ...asObject(one) }, `/events/${at}`));
 }
 
 function feedbackOf(given: Record<string, unknown>, path: string): Feedback {

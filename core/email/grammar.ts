@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { clip } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { faultAt } from "../platform/source-place.ts";
+import { faultAt } from "../platform/source-position.ts";
 import { escapeHtml } from "../platform/words.ts";
 import { type HtmlContext, hasSafeScheme, htmlPlaces } from "./html-places.ts";
 
@@ -113,8 +113,8 @@ function piecesOf(source: string, found: Placeholder[], placeOf: (start: number)
 }
 
 function malformed(field: Field, source: string, { at, why }: { at: number; why: string }): Fail {
-  const { place, message } = faultAt(source, at, why);
-  return new Fail("template_invalid", { errors: [{ path: `/${field}`, message }], more: { field, ...place } });
+  const { coordinates, message } = faultAt(source, at, why);
+  return new Fail("template_invalid", { errors: [{ path: `/${field}`, message }], more: { field, ...coordinates } });
 }
 
 /** The value of a variable in its context; only the template's own variables count, not inherited ones. */

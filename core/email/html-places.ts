@@ -29,10 +29,10 @@ export function htmlPlaces(
   const reader = new HtmlReader(attributePlaces(source, { places, quoted }, refuse), { maxElements: MAX_ELEMENTS });
   for (const [at, { start }] of found.entries()) {
     reader.read(source.slice(found[at - 1]?.start ?? 0, start));
-    if (reader.place === "text") places.set(start, "html");
+    if (reader.context === "text") places.set(start, "html");
     else if (quoted.length === MAX_IN_TAG) refuse(start, `a tag has at most ${MAX_IN_TAG} placeholders`);
-    else if (reader.place === "quoted value") quoted.push(start);
-    else if (reader.place === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
+    else if (reader.context === "quoted value") quoted.push(start);
+    else if (reader.context === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
     else refuse(start, reasonAgainst(source.slice(Math.max(start - 40, 0), start)));
   }
   reader.read(source.slice(found.at(-1)?.start ?? 0));

@@ -7,7 +7,7 @@ import { type DomainClaim, proveDomain } from "../account/face.ts";
 import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import type { Env } from "../platform/env.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 
 /** Ms for which a required record must be definitely absent before the identity fails (docs/reference.md, "Email identity of a domain"). */
@@ -55,7 +55,7 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
   const json = await redis.hget(key, "made");
   if (json === null) return false;
   const made = JSON.parse(json) as IdentityKeys;
-  const sealed = resealed(env, sealedPlace(at), made.sealed);
+  const sealed = resealed(env, sealBinding(at), made.sealed);
   // The keys are immutable otherwise, so no change can interfere.
   if (sealed !== undefined) await redis.hset(key, "made", JSON.stringify({ ...made, sealed }));
   return sealed !== undefined;
@@ -73,8 +73,8 @@ export async function importIdentity(
   json: string,
 ): Promise<void> {
   const made = JSON.parse(json) as IdentityKeys;
-  const places = { from: sealedPlace({ ...at, account: from }), to: sealedPlace(at) };
-  const sealed = rebound(env, places, made.sealed);
+  const bindings = { from: sealBinding({ ...at, account: from }), to: sealBinding(at) };
+  const sealed = rebound(env, bindings, made.sealed);
   if (sealed === undefined) return;
   await redis.hsetnx(keys.emailIdentity(at.domain, at.account), "made", JSON.stringify({ ...made, sealed }));
 }
@@ -143,15 +143,15 @@ async function make(env: Env, id: Store["id"], at: At): Promise<IdentityKeys> {
   const pair = await promisify(generateKeyPair)("rsa", { modulusLength: 2048 });
   const identityKey = id("ident_");
   const publicKey = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
-  const sealed = seal(env, sealedPlace(at), pair.privateKey.export({ type: "pkcs8", format: "der" }));
+  const sealed = seal(env, sealBinding(at), pair.privateKey.export({ type: "pkcs8", format: "der" }));
   return { identityKey, token: id(""), selector: `s${id("").slice(0, 8).toLowerCase()}`, publicKey, sealed };
 }
 
 function openKey(env: Env, at: At, sealed: string): KeyObject {
-  return createPrivateKey({ key: unseal(env, sealedPlace(at), sealed), format: "der", type: "pkcs8" });
+  return createPrivateKey({ key: unseal(env, sealBinding(at), sealed), format: "der", type: "pkcs8" });
 }
 
-function sealedPlace({ domain, account }: At): SealedPlace {
+function sealBinding({ domain, account }: At): SealBinding {
   return { purpose: "dkim key", context: `${domain} ${account}` };
 }
 

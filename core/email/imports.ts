@@ -1,5 +1,5 @@
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -69,7 +69,7 @@ export async function adoptMessages(
 ): Promise<{ cancelledMails: number }> {
   const { redis } = store;
   let cancelledMails = 0;
-  for (const ids of chunksOf(await redis.zrange(keys.messages(handle), 0, "-1"), MESSAGE_BATCH))
+  for (const ids of batchesOf(await redis.zrange(keys.messages(handle), 0, "-1"), MESSAGE_BATCH))
     for (const message of await findMessages(redis, handle, ids)) {
       const expiresAt = await redis.pexpiretime(keys.message(handle, message.messageId));
       // It has expired meanwhile.

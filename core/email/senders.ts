@@ -2,7 +2,7 @@ import type { IdentityStatus, Purpose, Sender, StoredSender, senderChange } from
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
-import { sameDomain } from "../platform/address.ts";
+import { canonicalDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -115,7 +115,7 @@ function changed(runtime: Runtime, input: SenderChange, current: StoredSender): 
   const { handle: _handle, ...changes } = input;
   const { domain, displayName, createdAt, ...next } = { ...current, ...(changes as Partial<StoredSender>) };
   const updatedAt = new Date(runtime.now()).toISOString();
-  const own = { domain: sameDomain(domain), displayName: displayName.trim() };
+  const own = { domain: canonicalDomain(domain), displayName: displayName.trim() };
   return { ...next, ...own, createdAt: createdAt || updatedAt, updatedAt };
 }
 

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { newSuppression, Suppression, SuppressionSource } from "../../schemas/email.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { addressDigest, sameAddress } from "../platform/address.ts";
+import { addressDigest, canonicalAddress } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
@@ -16,7 +16,7 @@ export function suppressionOf(
   const { source, messageId = null, at } = more;
   // Without lone surrogates: the JSON decoder of Redis refuses them.
   const reason = Buffer.from(more.reason ?? source).toString();
-  return { email: sameAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
+  return { email: canonicalAddress(address), reason, source, messageId, createdAt: new Date(at).toISOString() };
 }
 
 /** Replaces an erased person's address; not deliverable (RFC 2606). */

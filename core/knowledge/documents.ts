@@ -7,7 +7,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { MAX_NESTING } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
 import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
-import { faultAt } from "../platform/source-place.ts";
+import { faultAt } from "../platform/source-position.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";

@@ -1,4 +1,4 @@
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -31,6 +31,6 @@ async function reindexHandle(
   const jobs = documents.map((documentId) =>
     job("knowledge.index", `knowledge.index-${documentId}-${id("")}`, { handle, documentId }),
   );
-  for (const some of chunksOf(jobs, BATCH)) await queues.later(...some);
+  for (const some of batchesOf(jobs, BATCH)) await queues.later(...some);
   return documents.length;
 }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { documentMarks, tagSeparator } from "../engines/search/search.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
@@ -54,7 +54,7 @@ async function readTagged(redis: Redis, handle: string, tag: string): Promise<Ta
   if ([...marks.values()].reduce((sum, { count }) => sum + count, 0) > MAX_CHUNKS) return undefined;
   const found: TaggedDocument[] = [];
   const indexed = ids.filter((id) => marks.has(id));
-  for (const some of chunksOf(indexed, DOCUMENTS_PER_READ)) {
+  for (const some of batchesOf(indexed, DOCUMENTS_PER_READ)) {
     const rows = (await pipelined(redis, (pipeline) => {
       for (const id of some) pipeline.hmget(documentKey(handle, id), "title", "content", "containerTags");
     })) as (string | null)[][];

@@ -6,7 +6,7 @@ import type { Infer, Input } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
 import { isAgentEnabled, throttleTag } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
-import { sameAddress } from "../platform/address.ts";
+import { canonicalAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
@@ -173,10 +173,10 @@ export function recentKey(
   handle: string,
   { email, pageSlug, campaignId }: Pick<StoredLead, "email" | "pageSlug" | "campaignId">,
 ): string {
-  return keys.recentLead(handle, digestOf(`${sameAddress(email)}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
+  return keys.recentLead(handle, digestOf(`${canonicalAddress(email)}\n${pageSlug ?? ""}\n${campaignId ?? ""}`));
 }
 
 /** The key of a person's leads: all spellings of an address are one person. */
 export function personKey(handle: string, email: string): string {
-  return keys.person(handle, digestOf(sameAddress(email)));
+  return keys.person(handle, digestOf(canonicalAddress(email)));
 }

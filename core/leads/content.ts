@@ -3,7 +3,7 @@ import { fieldName, type Lead, leadContext, MAX_FIELDS, MAX_VALUE_LENGTH, newLea
 import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { AnswerRefused } from "../platform/exchange.ts";
+import { ResponseRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
 import { cutText } from "../platform/words.ts";
 
@@ -114,7 +114,7 @@ function parse(text: string, path: string): unknown {
   try {
     return parseJson(Buffer.from(text));
   } catch (error) {
-    throw invalid(path, error instanceof AnswerRefused ? "is nested too deep" : "must be valid JSON", error);
+    throw invalid(path, error instanceof ResponseRefused ? "is nested too deep" : "must be valid JSON", error);
   }
 }
 

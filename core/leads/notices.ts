@@ -5,7 +5,7 @@ import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
 import { cancelMessage, readMessage, sendForHandle, unlessErased } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
-import { isAddress, sameAddress } from "../platform/address.ts";
+import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { day, delayUntil, hour } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
@@ -121,7 +121,7 @@ function digestKey(round: string): string {
 
 /** The once-only key of a mail to an owner. */
 function noticeKey(about: string, owner: string): string {
-  return `${about} ${sameAddress(owner)}`;
+  return `${about} ${canonicalAddress(owner)}`;
 }
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import { isOfHandle, keys } from "../store/keys.ts";
 import { pipelined, scanKeys } from "../store/redis.ts";
 
@@ -48,7 +48,7 @@ export const KEY_BATCH = 200;
 export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<string[]> {
   for await (const found of scanKeys(redis, `*:{${handle}}*`)) {
     const names = found.filter((key) => isOfHandle(key, handle));
-    yield* chunksOf(names, KEY_BATCH);
+    yield* batchesOf(names, KEY_BATCH);
   }
 }
 

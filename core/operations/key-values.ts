@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { ChainableCommander, Redis } from "ioredis";
 import * as s from "../../schemas/schema.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 
 /** Text for valid UTF-8, else the bytes in base64. */
 const value = s.either(s.string(), s.object({ base64: s.string() }));
@@ -42,7 +42,7 @@ export const valueTypes: Readonly<Record<string, ValueType>> = {
     read: (redis, key) => redis.zrangeBuffer(key, "0", "-1", "WITHSCORES"),
     // Redis expects the score first.
     write: (pipeline, key, list: Value[], rename) =>
-      parts(list, rename).map((some) => pipeline.zadd(key, ...chunksOf(some, 2).flatMap((pair) => pair.reverse()))),
+      parts(list, rename).map((some) => pipeline.zadd(key, ...batchesOf(some, 2).flatMap((pair) => pair.reverse()))),
   },
   hash: {
     form: s.map(value),
@@ -73,7 +73,7 @@ function textOrBase64(bytes: Buffer): Value {
 
 /** Values as Redis commands take them, in batches. */
 function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
-  return chunksOf(list, MEMBER_BATCH).map((some) => some.map((one) => bytesOf(one, rename)));
+  return batchesOf(list, MEMBER_BATCH).map((some) => some.map((one) => bytesOf(one, rename)));
 }
 
 function bytesOf(one: Value, rename: Rename): string | Buffer {

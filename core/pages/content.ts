@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { MAX_CONTENT_BYTES } from "../../schemas/pages.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { addressAttributes, animations, type HtmlListener, HtmlReader, type StartTag } from "../platform/html.ts";
-import { faultAt } from "../platform/source-place.ts";
+import { faultAt } from "../platform/source-position.ts";
 
 const refusedElements = new Set(
   "html head body script iframe object embed base meta link frame frameset applet".split(" "),
@@ -35,7 +35,7 @@ export function checkContent(name: Fragment, source: string): void {
   if (faults.length === 0) return;
   const found = faults.slice(0, MAX_FAULTS).map(([why, at]) => faultAt(source, at, why));
   const errors = found.map(({ message }) => ({ path: `/${name}`, message }));
-  const more = { field: name, ...found[0]?.place };
+  const more = { field: name, ...found[0]?.coordinates };
   throw new Fail("invalid_page_content", { detail: `${name}, ${found[0]?.message}.`, errors, more });
 }
 

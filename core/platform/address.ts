@@ -31,7 +31,7 @@ export function asciiAddress(text: string): string | undefined {
 }
 
 /** The canonical form of an address, for comparison: lower case, the domain in ASCII. */
-export function sameAddress(address: string): string {
+export function canonicalAddress(address: string): string {
   const at = address.lastIndexOf("@") + 1;
   return (address.slice(0, at) + asciiName(address.slice(at))).toLowerCase();
 }
@@ -42,14 +42,14 @@ function asciiName(domain: string): string {
 }
 
 /** Addresses without duplicates, each in its first spelling. */
-export function distinct(addresses: readonly string[]): string[] {
+export function distinctAddresses(addresses: readonly string[]): string[] {
   const seen = new Set<string>();
-  return addresses.filter((address) => !seen.has(sameAddress(address)) && seen.add(sameAddress(address)));
+  return addresses.filter((address) => !seen.has(canonicalAddress(address)) && seen.add(canonicalAddress(address)));
 }
 
 /** The address in key names: 128 bits of SHA-256 over its canonical form, in base64url. */
 export function addressDigest(address: string): string {
-  return digestOf(sameAddress(address)).slice(0, 22);
+  return digestOf(canonicalAddress(address)).slice(0, 22);
 }
 
 /** The same for a mailbox: subaddresses (`name+detail@…`, RFC 5233) share its digest, and so do other dots, which big providers ignore. */
@@ -58,7 +58,7 @@ export function mailboxDigest(address: string): string {
 }
 
 /** A domain name in lower case and ASCII. */
-export function sameDomain(domain: string): string {
+export function canonicalDomain(domain: string): string {
   const folded = domain.toLowerCase().replace(/\.$/, "");
   return domainToASCII(folded) || folded;
 }

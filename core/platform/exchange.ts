@@ -4,7 +4,7 @@ import type { Dispatcher } from "undici";
 import { day, second } from "./clock.ts";
 
 /** A server's response with its complete body. */
-export interface ServerAnswer {
+export interface ServerResponse {
   status: number;
   headers: Record<string, string>;
   body: Buffer;
@@ -21,7 +21,7 @@ export interface Limits {
   /** Ms within which a response must begin, and within which it must then deliver each further `MIN_PROGRESS_BYTES` bytes. */
   idleTimeoutMs?: number | undefined;
   /** Largest body of the response, in bytes. */
-  limit: number;
+  maxBytes: number;
   /**
    * Beyond the limit the exchange fails, or the rest is dropped with its connection. With `drop` the status counts: a body that breaks off
    * or doesn't end in time is as good as a longer one.
@@ -32,11 +32,11 @@ export interface Limits {
 }
 
 /** A response that was abandoned: it exceeded a limit, took too long, or came in an unrequested encoding. */
-export class AnswerRefused extends Error {
-  override readonly name = "AnswerRefused";
+export class ResponseRefused extends Error {
+  override readonly name = "ResponseRefused";
   readonly reason: "limit" | "timeout" | "encoding";
 
-  constructor(reason: AnswerRefused["reason"], message: string) {
+  constructor(reason: ResponseRefused["reason"], message: string) {
     super(message);
     this.reason = reason;
   }
@@ -49,19 +49,19 @@ const MAX_PARTS = 100_000;
 /** Bytes that all unfinished responses of a process may buffer, and the share that each may always buffer. */
 const MAX_BUFFERED_BYTES = 256 * 1_048_576;
 const ALWAYS_ALLOWED_BYTES = 1_048_576;
-let held = 0;
+let bufferedBytes = 0;
 
-/** Ends an exchange whose answer needs no more of its body. */
-const ENOUGH = new Error("The rest of the answer is not wanted.");
+/** Ends an exchange that needs no more of the body. */
+const ENOUGH = new Error("The rest of the response is not wanted.");
 
 /** Sends one request and reads its response within the time limit, even if the connection hangs or the response trickles. */
 export async function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.RequestOptions,
   limits: Limits,
-): Promise<ServerAnswer> {
+): Promise<ServerResponse> {
   const stop = new AbortController();
-  const reader = new AnswerReader(limits, () => stop.abort(new AnswerRefused("timeout", "No answer in time.")));
+  const reader = new ResponseReader(limits, () => stop.abort(new ResponseRefused("timeout", "No answer in time.")));
   // A request that is stopped before its connection is made is never sent, but undici reports it only then.
   const stopped = new Promise<never>((_, reject) => {
     stop.signal.addEventListener("abort", () => reject(stop.signal.reason as Error));
@@ -76,18 +76,18 @@ export async function exchange(
   } finally {
     reader.settle();
   }
-  return reader.answer();
+  return reader.response();
 }
 
 /** Ms that a `Retry-After` requests, in seconds or as a date (RFC 9110, section 10.2.3), at most a day; 0 if it requests none. */
-export function askedWait(value: string | undefined, now: number): number {
+export function retryAfterMs(value: string | undefined, now: number): number {
   if (value === undefined || value === "") return 0;
   const wait = /^\d+$/.test(value) ? Number(value) * second : Date.parse(value) - now;
   return Number.isNaN(wait) ? 0 : Math.min(Math.max(wait, 0), day);
 }
 
 /** Reads a response as it arrives, without back pressure: undici 7 ends the process if a server hangs up during it (nodejs/undici#5360). */
-class AnswerReader extends Writable {
+class ResponseReader extends Writable {
   readonly #limits: Limits;
   readonly #deadline: NodeJS.Timeout;
   readonly #idle: NodeJS.Timeout | undefined;
@@ -115,7 +115,7 @@ class AnswerReader extends Writable {
     // Only an unencoded body is accepted: a compressed one could grow beyond every limit when it is decoded.
     const { "content-encoding": encoding = "identity" } = this.#headers;
     if (this.#limits.beyond === "fail" && encoding.toLowerCase() !== "identity")
-      throw new AnswerRefused("encoding", "The answer is compressed, which was not asked for.");
+      throw new ResponseRefused("encoding", "The answer is compressed, which was not asked for.");
     const sink = this.#limits.into ? this.#limits.into(statusCode) : this.#sink;
     if (sink === undefined) throw ENOUGH;
     this.#sink = sink;
@@ -134,7 +134,7 @@ class AnswerReader extends Writable {
   /** Reads no more, and ends the limits of time and memory. */
   settle(): void {
     this.destroy();
-    held -= this.#size;
+    bufferedBytes -= this.#size;
     clearTimeout(this.#deadline);
     clearTimeout(this.#idle);
   }
@@ -144,26 +144,26 @@ class AnswerReader extends Writable {
     return this.#status > 0 && this.#limits.beyond === "drop";
   }
 
-  answer(): ServerAnswer {
-    const body = Buffer.concat(this.#parts).subarray(0, this.#limits.limit);
+  response(): ServerResponse {
+    const body = Buffer.concat(this.#parts).subarray(0, this.#limits.maxBytes);
     return { status: this.#status, headers: this.#headers, body };
   }
 
   #read(part: Buffer): void {
-    const { limit, beyond } = this.#limits;
+    const { maxBytes, beyond } = this.#limits;
     this.#size += part.length;
-    held += part.length;
+    bufferedBytes += part.length;
     if (this.#size - this.#heard >= MIN_PROGRESS_BYTES) {
       this.#heard = this.#size;
       this.#idle?.refresh();
     }
-    if (this.#size > limit && beyond === "fail")
-      throw new AnswerRefused("limit", `The answer is larger than ${limit} bytes.`);
+    if (this.#size > maxBytes && beyond === "fail")
+      throw new ResponseRefused("limit", `The answer is larger than ${maxBytes} bytes.`);
     if (++this.#count > MAX_PARTS)
-      throw new AnswerRefused("limit", `The answer comes in more than ${MAX_PARTS} parts.`);
-    if (held > MAX_BUFFERED_BYTES && this.#size > ALWAYS_ALLOWED_BYTES)
-      throw new AnswerRefused("limit", "Too many large answers come at once.");
+      throw new ResponseRefused("limit", `The answer comes in more than ${MAX_PARTS} parts.`);
+    if (bufferedBytes > MAX_BUFFERED_BYTES && this.#size > ALWAYS_ALLOWED_BYTES)
+      throw new ResponseRefused("limit", "Too many large answers come at once.");
     this.#sink.write(part);
-    if (this.#size > limit) throw ENOUGH;
+    if (this.#size > maxBytes) throw ENOUGH;
   }
 }

@@ -61,7 +61,7 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   readonly #before: number;
   readonly #outer: number;
   #length = 0;
-  #told: Token.Token | undefined;
+  reported: Token.Token | undefined;
   #isOver = true;
 
   constructor(listener: HtmlListener, { before = "", scripting = false, maxElements }: Reading) {
@@ -80,7 +80,7 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   /** Parses the next part of the source. */
   read(part: string): void {
     // The parser copies what it keeps with each further part; between constructs it needs none of it.
-    if (this.#length > 0 && this.place !== "markup") this.tokenizer.preprocessor.dropParsedChunk();
+    if (this.#length > 0 && this.context !== "markup") this.tokenizer.preprocessor.dropParsedChunk();
     this.#length += part.length;
     if (!this.#isOver) this.tokenizer.write(part, false);
   }
@@ -100,7 +100,7 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   }
 
   /** The context at the current position. */
-  get place(): "text" | "raw text" | "quoted value" | "markup" {
+  get context(): "text" | "raw text" | "quoted value" | "markup" {
     const { state } = this.tokenizer;
     if (quotedStates.has(state)) return "quoted value";
     if (state === TokenizerMode.RCDATA) return "text";
@@ -137,8 +137,8 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
 
   /** Reports each tag once: the parser handles some tags again in another state. */
   #isNew(token: Token.Token): boolean {
-    const isNew = !this.#isOver && token !== this.#told;
-    this.#told = token;
+    const isNew = !this.#isOver && token !== this.reported;
+    this.reported = token;
     return isNew;
   }
 

@@ -1,6 +1,6 @@
 import type { Buffer } from "node:buffer";
 import { Fail } from "./errors.ts";
-import { AnswerRefused } from "./exchange.ts";
+import { ResponseRefused } from "./exchange.ts";
 
 /** Deepest nesting and most values of another server's JSON: a full page of calendar events has some hundred thousand values. */
 const MAX_DEPTH = 50;
@@ -9,16 +9,16 @@ const MAX_VALUES = 500_000;
 const [quote, backslash, comma, openList, closeList, openObject, closeObject] = [34, 92, 44, 91, 93, 123, 125];
 
 /** The members of a value from an untrusted source; none if it is no object. */
-export function membersOf(value: unknown): Record<string, unknown> {
+export function asObject(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }
 
 /**
- * Parses JSON (RFC 8259) from an untrusted source. Counts nesting and values before it builds anything: throws `AnswerRefused` for too
+ * Parses JSON (RFC 8259) from an untrusted source. Counts nesting and values before it builds anything: throws `ResponseRefused` for too
  * many, `SyntaxError` for malformed text.
  */
 export function parseJson<T>(bytes: Buffer): T {
-  mustBeModest(bytes);
+  mustBeBounded(bytes);
   return JSON.parse(bytes.toString("utf8")) as T;
 }
 
@@ -31,7 +31,7 @@ export function parseSignedBody(body: Buffer): unknown {
   }
 }
 
-function mustBeModest(bytes: Buffer): void {
+function mustBeBounded(bytes: Buffer): void {
   let [depth, values, isText] = [0, 0, false];
   for (let at = 0; at < bytes.length; at++) {
     const sign = bytes[at];
@@ -39,9 +39,9 @@ function mustBeModest(bytes: Buffer): void {
     else if (isText) at += sign === backslash ? 1 : 0;
     else if (sign === openList || sign === openObject) {
       values += 1;
-      if (++depth > MAX_DEPTH) throw new AnswerRefused("limit", `The answer is nested more than ${MAX_DEPTH} deep.`);
+      if (++depth > MAX_DEPTH) throw new ResponseRefused("limit", `The answer is nested more than ${MAX_DEPTH} deep.`);
     } else if (sign === closeList || sign === closeObject) depth -= 1;
     else if (sign === comma && ++values > MAX_VALUES)
-      throw new AnswerRefused("limit", `The answer holds more than ${MAX_VALUES} values.`);
+      throw new ResponseRefused("limit", `The answer holds more than ${MAX_VALUES} values.`);
   }
 }

@@ -5,7 +5,7 @@ import ipaddr from "ipaddr.js";
 import { Agent } from "undici";
 import type { Env } from "./env.ts";
 import { invalid } from "./errors.ts";
-import { exchange, type Limits, type ServerAnswer } from "./exchange.ts";
+import { exchange, type Limits, type ServerResponse } from "./exchange.ts";
 
 type Settings = Pick<Env, "production" | "OUTBOUND_ALLOW_HOSTS">;
 type Resolved = { address: string; family: number }[];
@@ -25,7 +25,7 @@ export interface OutboundCall extends Partial<Limits> {
 }
 
 /** The response. */
-export interface OutboundAnswer extends ServerAnswer {
+export interface OutboundResponse extends ServerResponse {
   /** The final address, after redirects. */
   url: string;
 }
@@ -89,7 +89,7 @@ export class Outbound {
   }
 
   /** Sends a request. Throws `AddressRefused` for a refused address, and a plain error for a network failure. */
-  async request(address: string, call: OutboundCall = {}): Promise<OutboundAnswer> {
+  async request(address: string, call: OutboundCall = {}): Promise<OutboundResponse> {
     const until = Date.now() + (call.timeoutMs ?? TIMEOUT_MS);
     const parse = (text: string): URL => (call.trusted ? new URL(text) : this.#admitted(text));
     let url = parse(address);
@@ -117,11 +117,11 @@ export class Outbound {
     await Promise.all([this.#guarded.destroy(), this.#trusted.destroy()]);
   }
 
-  #send(url: URL, { method = "GET", headers, body, ...call }: OutboundCall): Promise<ServerAnswer> {
+  #send(url: URL, { method = "GET", headers, body, ...call }: OutboundCall): Promise<ServerResponse> {
     const dispatcher = call.trusted || this.#isExempt(url) ? this.#trusted : this.#guarded;
     const path = `${url.pathname}${url.search}`;
     const request = { origin: url.origin, path, method: method as "GET", body: body ?? null };
-    const limits: Limits = { timeoutMs: TIMEOUT_MS, limit: MAX_BYTES, beyond: "fail", ...call };
+    const limits: Limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, beyond: "fail", ...call };
     return exchange(dispatcher, { ...request, headers: { "accept-encoding": "identity", ...headers } }, limits);
   }
 
@@ -186,7 +186,7 @@ const isLocalName = (host: string): boolean => /^(.+\.)?localhost\.?$/.test(host
 const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "");
 
 /** The address to which a response redirects. */
-function redirectOf(from: URL, { status, headers: { location } }: ServerAnswer): string | undefined {
+function redirectOf(from: URL, { status, headers: { location } }: ServerResponse): string | undefined {
   if (!location || ![301, 302, 303, 307, 308].includes(status) || !URL.canParse(location, from)) return undefined;
   return new URL(location, from).href;
 }

@@ -6,8 +6,8 @@ import type { Env } from "./env.ts";
 /** The root keys. */
 export type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
-/** The place of a sealed value: the purpose that its key is derived for, and the record that it can't be moved from. */
-export interface SealedPlace {
+/** What a sealed value is bound to: the purpose that its key is derived for, and the record that it can't be moved from. */
+export interface SealBinding {
   purpose: string;
   context: string;
 }
@@ -16,15 +16,15 @@ export interface SealedPlace {
  * Seals a secret for storage: AES-256-GCM with a random 96-bit nonce, prefixed by the key's id. The context is associated data. HKDF
  * derives the key from SECRET_KEY for this purpose only.
  */
-export function seal(env: Keys, { purpose, context }: SealedPlace, secret: string | Uint8Array): string {
+export function seal(env: Keys, { purpose, context }: SealBinding, secret: string | Uint8Array): string {
   const nonce = randomBytes(12);
   const cipher = createCipheriv("aes-256-gcm", derive(env.SECRET_KEY, purpose), nonce).setAAD(Buffer.from(context));
   const body = Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]);
   return `v1.${keyId(env.SECRET_KEY)}.${body.toString("base64url")}`;
 }
 
-/** Opens a sealed value, also with the previous key. Throws if key, place or content don't match. */
-export function unseal(env: Keys, { purpose, context }: SealedPlace, sealed: string): Buffer {
+/** Opens a sealed value, also with the previous key. Throws if key, binding or content don't match. */
+export function unseal(env: Keys, { purpose, context }: SealBinding, sealed: string): Buffer {
   const [version, id, encoded] = sealed.split(".");
   const root = roots(env).find((key) => keyId(key) === id);
   if (version !== "v1" || root === undefined || encoded === undefined)
@@ -38,17 +38,17 @@ export function unseal(env: Keys, { purpose, context }: SealedPlace, sealed: str
 }
 
 /** The same secret sealed with the current key; undefined if it already is. Throws like `unseal`. */
-export function resealed(env: Keys, place: SealedPlace, sealed: string): string | undefined {
+export function resealed(env: Keys, binding: SealBinding, sealed: string): string | undefined {
   if (sealed.split(".")[1] === keyId(env.SECRET_KEY)) return undefined;
-  return seal(env, place, unseal(env, place, sealed));
+  return seal(env, binding, unseal(env, binding, sealed));
 }
 
 /**
  * A sealed secret, bound to another record and sealed with the current key; undefined if its key is unknown here. Throws if it is damaged.
  */
-export function rebound(env: Keys, place: Record<"from" | "to", SealedPlace>, sealed: string): string | undefined {
+export function rebound(env: Keys, bindings: Record<"from" | "to", SealBinding>, sealed: string): string | undefined {
   const known = roots(env).some((key) => keyId(key) === sealed.split(".")[1]);
-  return known ? seal(env, place.to, unseal(env, place.from, sealed)) : undefined;
+  return known ? seal(env, bindings.to, unseal(env, bindings.from, sealed)) : undefined;
 }
 
 /** A MAC (HMAC-SHA-256, base64url) over `text` under the current key, for values that visitors carry. */

@@ -72,7 +72,7 @@ export class Zone {
 /** Longest name of a zone in characters; longer texts are not cached. */
 const MAX_NAME_LENGTH = 64;
 /** Cached checks: one costs as much as everything else about an event. */
-const names = new LRUCache<string, boolean>({ max: 1000, memoMethod: isTaken });
+const names = new LRUCache<string, boolean>({ max: 1000, memoMethod: isKnownToTemporal });
 
 /** True for a zone of the IANA database. ICU accepts further names (`PST`, `IST`) that Temporal rejects at first use. */
 export function isZone(name: string): boolean {
@@ -86,7 +86,7 @@ export function storedZone(name: string): string {
   return isZone(meant) ? meant : "UTC";
 }
 
-function isTaken(name: string): boolean {
+function isKnownToTemporal(name: string): boolean {
   try {
     // The database's placeholder zone; some ICU versions accept it.
     if (!/^[a-z]/i.test(name) || /^factory$/i.test(name) || icuZone(name) === undefined) return false;
@@ -107,7 +107,7 @@ function icuZone(name: string): string | undefined {
 }
 
 /** The IANA name of a Windows zone (CLDR, windowsZones, territory 001, and two that Windows has dropped), or undefined. */
-export function ofWindows(name: string): string | undefined {
+export function zoneOfWindows(name: string): string | undefined {
   const names: Readonly<Record<string, string>> = windowsZones;
   return Object.hasOwn(names, name) ? names[name] : undefined;
 }

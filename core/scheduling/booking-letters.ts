@@ -2,7 +2,7 @@ import { type Words, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, MailKind } from "../../schemas/scheduling.ts";
 import type { Fact, MailLayout } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
-import { placeKind } from "../platform/places.ts";
+import { locationName } from "../platform/locations.ts";
 import { fillPlaceholders } from "../platform/words.ts";
 import type { BookingRecord } from "./ledger.ts";
 
@@ -77,7 +77,7 @@ export function bookingFacts({ stored, kind, recipient, labels }: BookingView): 
   ];
   if (kind === "rescheduled" && rescheduledFrom) facts.push([names.before, time(rescheduledFrom.start)]);
   if (meetingUrl && !isOver) facts.push([names.where, meetingUrl, meetingUrl]);
-  if (!meetingUrl && location) facts.push([names.where, location.label || placeKind(location.type, bookingPage)]);
+  if (!meetingUrl && location) facts.push([names.where, location.label || locationName(location.type, bookingPage)]);
   const reason = reasonOf({ stored, kind, recipient });
   if (reason) facts.push([names.reason, reason]);
   if (recipient.as === "guest") return facts;

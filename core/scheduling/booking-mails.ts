@@ -6,7 +6,7 @@ import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { layOut, type MimeFile } from "../engines/mail/mail.ts";
-import { isAddress, sameAddress } from "../platform/address.ts";
+import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { visibleCharacters } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -55,7 +55,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       },
       attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),
       caps: by === "owner" || recipient.isOwner ? [] : ["visitor" as const],
-      key: `booking ${bookingUid} ${kind} ${sequence} ${sameAddress(recipient.email)}${kind === "link" ? ` ${stored.meetingUrl}` : ""}`,
+      key: `booking ${bookingUid} ${kind} ${sequence} ${canonicalAddress(recipient.email)}${kind === "link" ? ` ${stored.meetingUrl}` : ""}`,
     };
     const { senderId } = sender || {};
     if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [recipient.email], purpose: "CALENDAR" });
@@ -169,7 +169,7 @@ async function recipientsOf(
   const recipient = (as: Recipient["as"], email: string): Recipient => ({
     email,
     as,
-    isOwner: owners.some((one) => sameAddress(one) === sameAddress(email)),
+    isOwner: owners.some((one) => canonicalAddress(one) === canonicalAddress(email)),
     language: as === "owner" ? spokenLanguage(settings.language) : visitorLanguage,
     host: settings.displayName ?? handle,
     links: linksOf(runtime, handle, { stored, as, email }),
@@ -181,7 +181,7 @@ async function recipientsOf(
     ...owners.map((email) => recipient("owner", email)),
   ];
   const isFirst = ({ email }: Recipient, at: number) =>
-    list.findIndex((one) => sameAddress(one.email) === sameAddress(email)) === at;
+    list.findIndex((one) => canonicalAddress(one.email) === canonicalAddress(email)) === at;
   return list.filter((one, at) => isAddress(one.email) && isFirst(one, at));
 }
 

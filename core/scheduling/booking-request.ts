@@ -1,6 +1,6 @@
 import { type bookingMove, type newBooking, REFUND_MINUTES, type StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { sameAddress } from "../platform/address.ts";
+import { canonicalAddress } from "../platform/address.ts";
 import { day, delayUntil, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -52,8 +52,8 @@ function slotOf(input: Pick<NewBooking, "slot" | "start" | "end">): RequestedSlo
 /** Each guest once, and not the attendee again. */
 function guestsOf(input: NewBooking): StoredBooking["guests"] {
   const list = input.guests.map((guest) => (typeof guest === "string" ? { email: guest } : guest));
-  const seen = new Set([sameAddress(input.attendee.email)]);
-  return list.filter(({ email }) => !seen.has(sameAddress(email)) && seen.add(sameAddress(email)));
+  const seen = new Set([canonicalAddress(input.attendee.email)]);
+  return list.filter(({ email }) => !seen.has(canonicalAddress(email)) && seen.add(canonicalAddress(email)));
 }
 
 /** The booking that a request creates; `invalid_booking_answers`, `payment_provider_not_connected`. */

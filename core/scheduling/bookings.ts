@@ -11,7 +11,7 @@ import type {
 import type { Infer, Input } from "../../schemas/schema.ts";
 import { settingsOf } from "../account/face.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import { Fail, insteadOf } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -168,7 +168,7 @@ export async function resumeBookings(
   const { redis, queues } = store;
   const uids = await redis.zrange(keys.bookings(handle, ALL_STATUSES), 0, "-1");
   let count = 0;
-  for (const some of chunksOf(uids, RESUME_BATCH_SIZE)) {
+  for (const some of batchesOf(uids, RESUME_BATCH_SIZE)) {
     const found = await readRecords<StoredBooking>(redis, some, (uid) => keys.booking(handle, uid));
     const jobs = found.flatMap((booking) => openJobs(store, handle, booking));
     // The original handle may exist here too, with jobs of the same names.

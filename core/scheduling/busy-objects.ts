@@ -5,7 +5,7 @@ import {
   type BusyObject,
   CalendarServerError,
 } from "../engines/calendars/calendars.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pairsOf, transact } from "../store/redis.ts";
@@ -68,7 +68,7 @@ async function writeDraft(redis: Redis, draft: string, { answer, reading }: Chan
     transact(redis, (transaction) => {
       transaction.hset(draft, ...fields).expire(draft, OBJECTS_TTL_SECONDS);
     });
-  for (const some of chunksOf(answer.changed, BATCH_SIZE))
+  for (const some of batchesOf(answer.changed, BATCH_SIZE))
     await write(some.flatMap((one) => [one.objectId, packed(one)]));
   await write([readingField, JSON.stringify(reading)]);
 }
@@ -89,7 +89,7 @@ function packed({ tag, taken }: BusyObject): string {
 function unpacked(objectId: string, json: string): BusyObject {
   const [tag, ...series] = JSON.parse(json) as Packed;
   const taken = series.flatMap(([uid, ...times]) =>
-    (chunksOf(times, 2) as [number, number][]).map(([from, to]): BusyInterval => ({ uid, from, to })),
+    (batchesOf(times, 2) as [number, number][]).map(([from, to]): BusyInterval => ({ uid, from, to })),
   );
   return { objectId, tag, taken };
 }

@@ -3,7 +3,7 @@ import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import { Fail } from "../platform/errors.ts";
 import type { CredentialRef, CredentialStore, Runtime } from "../platform/runtime.ts";
-import { rebound, resealed, type SealedPlace, seal, unseal } from "../platform/sealing.ts";
+import { rebound, resealed, type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { Records } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
@@ -54,7 +54,7 @@ async function tryKeep(
     (await credentialRecords.change(runtime, handle, {
       id: earlier.credentialId,
       change: ({ detail: _detail, ...current }) => {
-        return { ...current, status: "OK", secret: sealed(runtime, sealedPlace(handle, current), secret) };
+        return { ...current, status: "OK", secret: sealed(runtime, sealBinding(handle, current), secret) };
       },
       jobs: () => jobs,
     }));
@@ -65,7 +65,7 @@ async function tryKeep(
     });
   const [id, at] = [runtime.id("cred_"), runtime.now()];
   const bare = { credentialId: id, ...made, status: "OK" as const, createdAt: new Date(at).toISOString() };
-  const value: StoredCredential = { ...bare, secret: sealed(runtime, sealedPlace(handle, bare), secret) };
+  const value: StoredCredential = { ...bare, secret: sealed(runtime, sealBinding(handle, bare), secret) };
   const isKept = await credentialRecords.create(runtime, handle, { id, value, at, jobs, max: all.length + 1 });
   return isKept ? toCredential(value) : undefined;
 }
@@ -117,7 +117,7 @@ async function changeSecret(
     id: credentialId,
     change(current) {
       const next = change(secretOf(runtime, handle, current));
-      return next === null ? undefined : { ...current, secret: sealed(runtime, sealedPlace(handle, current), next) };
+      return next === null ? undefined : { ...current, secret: sealed(runtime, sealBinding(handle, current), next) };
     },
   });
   if (changed === undefined) throw new Fail("integration_not_found");
@@ -138,7 +138,7 @@ export function openCredentials(runtime: () => Runtime): CredentialStore {
 /** Seals the secrets of a handle's accounts again after a change of SECRET_KEY. Returns the number of changed secrets. */
 export async function resealCredentials(runtime: Store, handle: string): Promise<number> {
   const resealedSecret = (one: StoredCredential): string | null | undefined =>
-    one.secret && resealed(runtime.env, sealedPlace(handle, one), one.secret);
+    one.secret && resealed(runtime.env, sealBinding(handle, one), one.secret);
   const stale = (await credentialRecords.all(runtime, handle)).filter(resealedSecret);
   for (const { credentialId } of stale)
     await credentialRecords.change(runtime, handle, {
@@ -159,8 +159,8 @@ export async function rebindCredentials(
   const lost: Pick<Credential, "providerKey" | "account">[] = [];
   for (const stored of await credentialRecords.all(runtime, handle)) {
     const { credentialId, providerKey, account } = stored;
-    const places = { from: sealedPlace(from, stored), to: sealedPlace(handle, stored) };
-    const secret = stored.secret && rebound(runtime.env, places, stored.secret);
+    const bindings = { from: sealBinding(from, stored), to: sealBinding(handle, stored) };
+    const secret = stored.secret && rebound(runtime.env, bindings, stored.secret);
     const change = (current: StoredCredential): StoredCredential => ({ ...current, secret: secret ?? null });
     if (secret !== undefined) await credentialRecords.change(runtime, handle, { id: credentialId, change });
     else if (await credentialRecords.remove(runtime, handle, credentialId)) lost.push({ providerKey, account });
@@ -171,7 +171,7 @@ export async function rebindCredentials(
 /** The secret of a credential, or null. */
 export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: StoredCredential): string | null {
   const { secret } = stored;
-  return secret && unseal(env, sealedPlace(handle, stored), secret).toString("utf8");
+  return secret && unseal(env, sealBinding(handle, stored), secret).toString("utf8");
 }
 
 /** A credential as its owner sees it. */
@@ -180,13 +180,13 @@ export function toCredential(stored: StoredCredential & { version?: number }): C
   return credential;
 }
 
-function sealed({ env }: Pick<Runtime, "env">, place: SealedPlace, secret: string | null): string | null {
+function sealed({ env }: Pick<Runtime, "env">, place: SealBinding, secret: string | null): string | null {
   return secret === null ? null : seal(env, place, secret);
 }
 
-function sealedPlace(
+function sealBinding(
   handle: string,
   { providerKey, credentialId }: Pick<StoredCredential, "providerKey" | "credentialId">,
-): SealedPlace {
+): SealBinding {
   return { purpose: "provider credential", context: `${handle}/${providerKey}/${credentialId}` };
 }

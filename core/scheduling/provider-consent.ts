@@ -5,7 +5,7 @@ import { takeState } from "../engines/calendars/calendars.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
-import { type SealedPlace, seal, unseal } from "../platform/sealing.ts";
+import { type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { type ConnectedAccount, keepCredential } from "./credentials.ts";
 import { authorisedAccount, configuredProvider, revoke } from "./integrations.ts";
@@ -61,7 +61,7 @@ export async function returnFromProvider(
   const found = await authorisedAccount(runtime, { ...started, code });
   const pending: PendingAccount = { ...found, handle: started.handle, userId: session.userId };
   const consentId = runtime.id("con_");
-  const sealed = seal(env, sealedPlace(consentId), JSON.stringify(pending));
+  const sealed = seal(env, sealBinding(consentId), JSON.stringify(pending));
   await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
   return { step: "onward", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
 }
@@ -120,14 +120,14 @@ function address(base: string, query: Record<string, string | undefined>): strin
   return url.href;
 }
 
-const sealedPlace = (context: string): SealedPlace => ({ purpose: "provider consent", context });
+const sealBinding = (context: string): SealBinding => ({ purpose: "provider consent", context });
 
 function pendingOf(
   { env }: Runtime,
   session: TokenSession,
   { consentId, sealed }: { consentId: string; sealed: string | null },
 ): PendingAccount {
-  const json = sealed === null ? "{}" : unseal(env, sealedPlace(consentId), sealed).toString("utf8");
+  const json = sealed === null ? "{}" : unseal(env, sealBinding(consentId), sealed).toString("utf8");
   const pending = JSON.parse(json) as Partial<PendingAccount>;
   if (pending.userId !== session.userId) throw new Fail("invalid_oauth_state");
   return pending as PendingAccount;

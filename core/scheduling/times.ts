@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
 import type { Busy } from "../engines/slots/slots.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import { day, minute } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -94,7 +94,7 @@ export async function replaceBusy(
 ): Promise<void> {
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
-  for (const some of chunksOf(merged, BATCH_SIZE)) {
+  for (const some of batchesOf(merged, BATCH_SIZE)) {
     const members = some.flatMap(({ from, to }) => [from, `${from}:${to}`]);
     await transact(redis, (transaction) => {
       transaction.zadd(draft, ...members).expire(draft, DRAFT_TTL_SECONDS);

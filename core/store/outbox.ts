@@ -3,7 +3,7 @@ import { type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { type JobData, type JobName, jobs, joint, type QueueName } from "../../schemas/jobs.ts";
-import { chunksOf } from "../platform/chunks.ts";
+import { batchesOf } from "../platform/batches.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
 import type { EventJob, Job, Outbox, OutboxEntry } from "../platform/runtime.ts";
@@ -177,7 +177,7 @@ function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
 
 /** The jobs of one tag to enqueue; joinable jobs of a burst become one. */
 function joined(list: Job[]): Job[] {
-  const groups = chunksOf(list.filter(isJoint), joint.maxItems);
+  const groups = batchesOf(list.filter(isJoint), joint.maxItems);
   return [...list.filter((one) => !isJoint(one)), ...groups.map(asOne)];
 }
 

@@ -28,9 +28,9 @@ export function pageOf(env: Env, input: ListInput<never>, list: string): { limit
 }
 
 /** The opaque cursor that continues this list after a position, or null at the end. */
-export function cursorAfter(env: Env, place: string | undefined, list: string): string | null {
-  if (place === undefined) return null;
-  return Buffer.from(`${sign(env, "cursor", `${list} ${place}`)}${place}`).toString("base64url");
+export function cursorAfter(env: Env, position: string | undefined, list: string): string | null {
+  if (position === undefined) return null;
+  return Buffer.from(`${sign(env, "cursor", `${list} ${position}`)}${position}`).toString("base64url");
 }
 
 /** One page of the ids of a list, newest first, and the cursor of the next page. */
@@ -51,8 +51,8 @@ export async function listIds(
 }
 
 /** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone or has another score by now. */
-export async function rankAfter(redis: Redis, list: string, place: string): Promise<number> {
-  const [score = "", member = ""] = place.split(/ (.*)/s);
+export async function rankAfter(redis: Redis, list: string, position: string): Promise<number> {
+  const [score = "", member = ""] = position.split(/ (.*)/s);
   const [newer, sameAge] = await Promise.all([
     redis.zcount(list, `(${score}`, "+inf"),
     redis.zrangebyscore(list, score, score),
@@ -62,8 +62,8 @@ export async function rankAfter(redis: Redis, list: string, place: string): Prom
 
 function open(env: Env, cursor: string, list: string): string {
   const text = Buffer.from(cursor, "base64url").toString();
-  const [mac, place] = [text.slice(0, MAC_LENGTH), text.slice(MAC_LENGTH)];
-  if (!isSigned(env, "cursor", `${list} ${place}`, mac) || Buffer.from(text).toString("base64url") !== cursor)
+  const [mac, position] = [text.slice(0, MAC_LENGTH), text.slice(MAC_LENGTH)];
+  if (!isSigned(env, "cursor", `${list} ${position}`, mac) || Buffer.from(text).toString("base64url") !== cursor)
     throw invalid("/cursor", "must be a cursor of this list");
-  return place;
+  return position;
 }

@@ -1,7 +1,7 @@
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import { hour, minute, second } from "../platform/clock.ts";
-import { askedWait } from "../platform/exchange.ts";
-import type { OutboundAnswer } from "../platform/outbound.ts";
+import { type Limits, retryAfterMs } from "../platform/exchange.ts";
+import type { OutboundResponse } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { type Signer, signedHeaders } from "./signature.ts";
 
@@ -51,14 +51,14 @@ async function makeAttempt(
 ): Promise<{ attempt: DeliveryAttempt; wait: number }> {
   const started = Date.now();
   const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
-  const limits = { timeoutMs: TIMEOUT_MS, limit: MAX_SNIPPET_BYTES, beyond: "drop" } as const;
-  const call = { method: "POST", headers, body, ...limits } as const;
+  const limits: Partial<Limits> = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_SNIPPET_BYTES, beyond: "drop" };
+  const call = { method: "POST", headers, body, ...limits };
   const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
   const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
-  return { attempt, wait: answer instanceof Error ? 0 : askedWait(answer.headers["retry-after"], Date.now()) };
+  return { attempt, wait: answer instanceof Error ? 0 : retryAfterMs(answer.headers["retry-after"], Date.now()) };
 }
 
-function seen(answer: OutboundAnswer | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
+function seen(answer: OutboundResponse | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
   if (answer instanceof Error) return { status: null, error: answer.message.slice(0, 200), responseSnippet: "" };
   const { status, body } = answer;
   const error = outcomeOf(status) === "succeeded" ? null : `The endpoint answered ${status}.`;

@@ -16,7 +16,7 @@ import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
-import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealedPlace } from "./signature.ts";
+import { formerSecrets, newSecret, PREVIOUS_SECRET_TTL_MS, sealBinding } from "./signature.ts";
 
 /** Most former secrets of one endpoint that still sign. */
 const MAX_FORMER_SECRETS = 20;
@@ -44,7 +44,7 @@ export async function createWebhook(runtime: Runtime, input: WebhookInput): Prom
     description: description ?? null,
     status: "ACTIVE",
     createdAt: new Date(at).toISOString(),
-    secret: seal(runtime.env, sealedPlace(handle, webhookId), secret),
+    secret: seal(runtime.env, sealBinding(handle, webhookId), secret),
     previous: [],
   };
   const full = `A handle has at most ${MAX_ENDPOINTS} webhooks.`;
@@ -79,7 +79,7 @@ export async function deleteWebhook(runtime: Runtime, input: WebhookPath): Promi
 export async function rotateSecret(runtime: Runtime, input: WebhookPath): Promise<{ webhook: ShownWebhook }> {
   const { handle, webhookId: id } = input;
   const secret = newSecret();
-  const sealed = seal(runtime.env, sealedPlace(handle, id), secret);
+  const sealed = seal(runtime.env, sealBinding(handle, id), secret);
   const changed = await webhookRecords.change(runtime, handle, {
     id,
     change: (current) => ({ ...current, secret: sealed, previous: withFormer(current) }),
@@ -116,7 +116,7 @@ type Store = Pick<Runtime, "redis" | "queues" | "env">;
 export async function resealWebhooks(runtime: Store, handle: string): Promise<number> {
   let count = 0;
   for (const { webhookId, ...stored } of await webhookRecords.all(runtime, handle)) {
-    const reseal = (secret: string) => resealed(runtime.env, sealedPlace(handle, webhookId), secret);
+    const reseal = (secret: string) => resealed(runtime.env, sealBinding(handle, webhookId), secret);
     if (![stored.secret, ...formerSecrets(stored).map(({ secret }) => secret)].some(reseal)) continue;
     await changeSecrets(runtime, { handle, webhookId }, (secret) => reseal(secret) ?? secret);
     count++;
@@ -134,7 +134,7 @@ export async function rebindWebhooks(
 ): Promise<string[]> {
   const renewed: string[] = [];
   for (const { webhookId, secret } of await webhookRecords.all(runtime, handle)) {
-    const bound = { from: sealedPlace(from, webhookId), to: sealedPlace(handle, webhookId) };
+    const bound = { from: sealBinding(from, webhookId), to: sealBinding(handle, webhookId) };
     const rebind = (one: string) => rebound(runtime.env, bound, one);
     if (rebind(secret) === undefined) renewed.push(webhookId);
     await changeSecrets(runtime, { handle, webhookId }, rebind);
@@ -148,7 +148,7 @@ async function changeSecrets(
   { handle, webhookId }: WebhookPath,
   change: (sealed: string) => string | undefined,
 ): Promise<void> {
-  const fresh = seal(runtime.env, sealedPlace(handle, webhookId), newSecret());
+  const fresh = seal(runtime.env, sealBinding(handle, webhookId), newSecret());
   await webhookRecords.change(runtime, handle, {
     id: webhookId,
     change: (current) => {

@@ -9,7 +9,7 @@ import { scripts } from "../store/scripts.ts";
 import { attempted, type Ended, type Sending } from "./attempts.ts";
 import { wakeJob } from "./deliveries.ts";
 import { forgetQueue, setWebhookStatus, type WebhookPath } from "./endpoints.ts";
-import { sealedPlace, signersOf } from "./signature.ts";
+import { sealBinding, signersOf } from "./signature.ts";
 
 /** Concurrent deliveries per endpoint over all processes: only one sender works for an endpoint. */
 const MAX_CONCURRENT_DELIVERIES = 20;
@@ -181,7 +181,7 @@ class Sender {
     this.#pollMs = MIN_POLL_MS;
     const { handle, webhookId } = this.#place;
     const webhook = JSON.parse(json) as StoredWebhook;
-    const signers = signersOf(this.#runtime, sealedPlace(handle, webhookId), webhook);
+    const signers = signersOf(this.#runtime, sealBinding(handle, webhookId), webhook);
     for (const [stored, body] of found)
       this.#send({ webhook, signers, delivery: JSON.parse(stored) as StoredDelivery, body });
   }

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import type { FormerSecret, StoredWebhook } from "../../schemas/webhooks.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { type SealedPlace, unseal } from "../platform/sealing.ts";
+import { type SealBinding, unseal } from "../platform/sealing.ts";
 
 /** Ms for which a former secret still signs (docs/reference.md, "Webhook delivery"). */
 export const PREVIOUS_SECRET_TTL_MS = 86_400_000;
@@ -12,7 +12,7 @@ export function newSecret(): string {
   return `whsec_${randomBytes(32).toString("base64")}`;
 }
 
-export function sealedPlace(handle: string, webhookId: string): SealedPlace {
+export function sealBinding(handle: string, webhookId: string): SealBinding {
   return { purpose: "webhook secret", context: `${handle}/${webhookId}` };
 }
 
@@ -28,7 +28,7 @@ export interface Signer {
 }
 
 /** The signers of an endpoint, newest secret first. */
-export function signersOf({ env }: Pick<Runtime, "env">, place: SealedPlace, webhook: StoredWebhook): Signer[] {
+export function signersOf({ env }: Pick<Runtime, "env">, place: SealBinding, webhook: StoredWebhook): Signer[] {
   const sealed = [{ secret: webhook.secret, until: Number.POSITIVE_INFINITY }, ...formerSecrets(webhook)];
   return sealed.map((one) => signerOf(unseal(env, place, one.secret).toString(), one.until));
 }

@@ -1,5 +1,5 @@
 import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
-import { placeKind } from "../../../core/platform/places.ts";
+import { locationName } from "../../../core/platform/locations.ts";
 import { fillPlaceholders } from "../../../core/platform/words.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element, type Part } from "../agent/element.ts";
@@ -56,7 +56,7 @@ export function timeOf(slot: { start: string; end: string }): HTMLElement {
 /** The display name of a place. A meeting link is only shown to the attendee. */
 export function placeName({ type, label }: Location): string {
   const isAddress = /^https?:/i.test(label);
-  return label === "" || isAddress ? placeKind(type, words) : label;
+  return label === "" || isAddress ? locationName(type, words) : label;
 }
 
 function eventFacts(event: PublicEvent): HTMLElement[] {

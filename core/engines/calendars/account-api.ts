@@ -1,9 +1,9 @@
 import type { Buffer } from "node:buffer";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../platform/errors.ts";
-import { askedWait } from "../../platform/exchange.ts";
-import { membersOf, parseJson } from "../../platform/json.ts";
-import type { OutboundAnswer } from "../../platform/outbound.ts";
+import { retryAfterMs } from "../../platform/exchange.ts";
+import { asObject, parseJson } from "../../platform/json.ts";
+import type { OutboundResponse } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
@@ -90,27 +90,27 @@ export class AccountApi {
    * Microsoft) applies to all processes: a call waits out a short one, and throws `service_unavailable` with the seconds for a longer one.
    * `integration_revoked`, `integration_not_found`.
    */
-  async send(call: ApiCall): Promise<OutboundAnswer> {
+  async send(call: ApiCall): Promise<OutboundResponse> {
     const { runtime, account } = this.#holder;
     for (let tries = 1; ; tries++) {
       await waitForPause(runtime, account);
       const answer = await this.#sendOnce(call);
       if (!isLimited(answer)) return answer;
       // As the provider says, else growing with each attempt.
-      const asked = askedWait(answer.headers["retry-after"], Date.now());
+      const asked = retryAfterMs(answer.headers["retry-after"], Date.now());
       const ms = Math.ceil(asked || 2 ** tries * 250 * (1 + Math.random()));
       await runtime.redis.set(keys.providerPause(account.handle, account.credentialId), "1", "PX", ms);
       if (tries === MAX_ATTEMPTS) throw limited(ms);
     }
   }
 
-  async #sendOnce(call: ApiCall): Promise<OutboundAnswer> {
+  async #sendOnce(call: ApiCall): Promise<OutboundResponse> {
     const token = await accessToken(this.#holder);
     const answer = await this.#sendWith(token, call);
     return answer.status === 401 ? this.#sendWith(await accessToken(this.#holder, token), call) : answer;
   }
 
-  #sendWith(token: string, { method = "GET", path, headers, json }: ApiCall): Promise<OutboundAnswer> {
+  #sendWith(token: string, { method = "GET", path, headers, json }: ApiCall): Promise<OutboundResponse> {
     const body = json === undefined ? {} : { body: JSON.stringify(json) };
     const type = json === undefined ? {} : { "content-type": "application/json" };
     const { runtime, settings } = this.#holder;
@@ -119,15 +119,15 @@ export class AccountApi {
       headers: { ...headers, ...settings.headers, ...type, ...authorised(token) },
       ...body,
       trusted: true,
-      limit: MAX_ANSWER_BYTES,
+      maxBytes: MAX_ANSWER_BYTES,
     });
   }
 }
 
 /** The JSON at a URL for a new grant, before its account exists. */
 export async function getWithGrant<T>({ outbound }: Runtime, { tokens }: ProviderGrant, url: string): Promise<T> {
-  const call = { headers: authorised(tokens.accessToken), trusted: true, limit: MAX_ANSWER_BYTES };
-  return responseJson<T>(await outbound.request(url, call));
+  const headers = authorised(tokens.accessToken);
+  return responseJson<T>(await outbound.request(url, { headers, trusted: true, maxBytes: MAX_ANSWER_BYTES }));
 }
 
 /** True if the resource does not exist any more. */
@@ -140,7 +140,7 @@ function authorised(token: string): Record<string, string> {
 }
 
 /** The JSON of a successful response, `{}` for an empty one; throws for any other. */
-function responseJson<T>({ status, body, url }: OutboundAnswer): T {
+function responseJson<T>({ status, body, url }: OutboundResponse): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
   throw new Error(`${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
 }
@@ -148,8 +148,8 @@ function responseJson<T>({ status, body, url }: OutboundAnswer): T {
 /** The error code in a response, for the log. Sentences of providers quote what was sent. */
 function errorCodeIn(body: Buffer): string {
   try {
-    const { error, code } = membersOf(parseJson(body));
-    const { status, code: own } = membersOf(error);
+    const { error, code } = asObject(parseJson(body));
+    const { status, code: own } = asObject(error);
     const found = [status, own, error, code].find((one) => /^[\w.-]{1,64}$/.test(String(one ?? "")));
     return found === undefined ? "" : ` (${found})`;
   } catch {
@@ -159,7 +159,7 @@ function errorCodeIn(body: Buffer): string {
 }
 
 /** Google sends 403 with a reason, Microsoft also 503 with the seconds. */
-function isLimited({ status, headers, body }: OutboundAnswer): boolean {
+function isLimited({ status, headers, body }: OutboundResponse): boolean {
   if (status === 429 || (status === 503 && headers["retry-after"] !== undefined)) return true;
   return status === 403 && /"(?:user)?rateLimitExceeded"|"quotaExceeded"/i.test(body.toString("utf8"));
 }

@@ -1,6 +1,6 @@
 import ICAL from "ical.js";
 import { LRUCache } from "lru-cache";
-import { isZone, ofWindows, zoneOver } from "../../platform/zones.ts";
+import { isZone, zoneOfWindows, zoneOver } from "../../platform/zones.ts";
 import { type Component, componentsOf, parseObject, textOf } from "./jcal.ts";
 
 /** Converts between instants and local times, both in ms; local times are ms since 1970 as if they were UTC. */
@@ -58,7 +58,7 @@ function clockOf(name: string, described: Component | undefined): Clock | undefi
 function ianaName(name: string): string | undefined {
   const parts = name.split("/").filter((part) => part !== "");
   const endings = parts.map((_, at) => parts.slice(at).join("/"));
-  return ofWindows(name) ?? endings.find(isZone);
+  return zoneOfWindows(name) ?? endings.find(isZone);
 }
 
 function ianaClock(name: string): Clock {

@@ -11,9 +11,9 @@ import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
 const STATE_TTL_SECONDS = 600;
 
 /** Limits of a token response: ms in all and without progress, and bytes. */
-const EXCHANGE_LIMITS = { timeoutMs: 10_000, idleTimeoutMs: 4_000, limit: 65_536 };
+const EXCHANGE_LIMITS: OutboundCall = { timeoutMs: 10_000, idleTimeoutMs: 4_000, maxBytes: 65_536 };
 /** A refresh may be silent for the whole time: the provider may already have replaced a single-use refresh token. */
-const REFRESH_LIMITS = { timeoutMs: 10_000, limit: 65_536 };
+const REFRESH_LIMITS: OutboundCall = { timeoutMs: 10_000, maxBytes: 65_536 };
 
 /** A pending authorisation request. */
 export interface Started {

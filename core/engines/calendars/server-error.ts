@@ -1,4 +1,4 @@
-import { AnswerRefused } from "../../platform/exchange.ts";
+import { ResponseRefused } from "../../platform/exchange.ts";
 
 /** Why a calendar server could not be used: a code for programs, and the sentence that its owner reads. */
 const SENTENCES = {
@@ -41,7 +41,7 @@ function reasonForStatus(status: number): CalendarServerReason {
 
 /** Maps the failure of a call to a calendar server to its reason. */
 export function asCalendarServerError(error: unknown): CalendarServerError {
-  if (!(error instanceof AnswerRefused))
+  if (!(error instanceof ResponseRefused))
     return new CalendarServerError(
       "unreachable",
       CONNECTION_FAILURES[(error as NodeJS.ErrnoException).code ?? ""],

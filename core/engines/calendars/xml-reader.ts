@@ -2,7 +2,7 @@ import type { Buffer } from "node:buffer";
 import { StringDecoder } from "node:string_decoder";
 import { setImmediate } from "node:timers/promises";
 import { Parser } from "htmlparser2";
-import { AnswerRefused, type Sink } from "../../platform/exchange.ts";
+import { ResponseRefused, type Sink } from "../../platform/exchange.ts";
 
 /** Deepest nesting of a response; WebDAV needs fewer than ten levels. */
 const MAX_DEPTH = 50;
@@ -21,7 +21,7 @@ export interface Element {
 }
 
 /**
- * Parses XML from untrusted servers as it arrives. `AnswerRefused` for a response that is nested too deep or has too many elements. The
+ * Parses XML from untrusted servers as it arrives. `ResponseRefused` for a response that is nested too deep or has too many elements. The
  * time is linear: htmlparser2 searches all open elements at each tag, and the depth is bounded.
  */
 export class XmlReader implements Sink {
@@ -85,9 +85,9 @@ export class XmlReader implements Sink {
 
   #begin(name: string): void {
     if (this.#open.length > MAX_DEPTH)
-      throw new AnswerRefused("limit", `The answer is nested more than ${MAX_DEPTH} deep.`);
+      throw new ResponseRefused("limit", `The answer is nested more than ${MAX_DEPTH} deep.`);
     if (++this.#elements > MAX_ELEMENTS)
-      throw new AnswerRefused("limit", `The answer holds more than ${MAX_ELEMENTS} elements.`);
+      throw new ResponseRefused("limit", `The answer holds more than ${MAX_ELEMENTS} elements.`);
     const element = elementOf(name);
     this.#current.children.push(element);
     this.#open.push(element);

@@ -1,6 +1,6 @@
 import type { LessonCard } from "../../../schemas/assistant.ts";
 import { oneLine } from "../../platform/characters.ts";
-import { membersOf } from "../../platform/json.ts";
+import { asObject } from "../../platform/json.ts";
 import type { Range } from "../../platform/sentences.ts";
 
 /** A block of a knowledge document that is named as a lesson card; without a card if it is malformed. */
@@ -96,7 +96,7 @@ function readCard(json: string): LessonCard | undefined {
     // Text that only looks like a card.
     return undefined;
   }
-  const fields = membersOf(value);
+  const fields = asObject(value);
   const line = (name: string) => readLine(fields[name]);
   const [title, summary] = [line("title"), line("summary")];
   if (title === "" || summary === "") return undefined;

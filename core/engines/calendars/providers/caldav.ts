@@ -1,5 +1,5 @@
 import { Fail } from "../../../platform/errors.ts";
-import type { OutboundAnswer } from "../../../platform/outbound.ts";
+import type { OutboundResponse } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { isGone } from "../account-api.ts";
 import { calendarObject, writtenSequence } from "../calendar-file.ts";
@@ -101,12 +101,12 @@ interface ObjectState {
 }
 
 /** Another state exists, or another object has the same UID (RFC 4791, section 5.3.2.1). */
-function isConflict({ status, body }: OutboundAnswer): boolean {
+function isConflict({ status, body }: OutboundResponse): boolean {
   return status === 412 || status === 409 || (status === 403 && body.includes("no-uid-conflict"));
 }
 
 /** A strong etag. Some proxies weaken etags, and a weak one never matches. */
-function etagOf({ headers }: OutboundAnswer): string | null {
+function etagOf({ headers }: OutboundResponse): string | null {
   return headers.etag?.replace(/^W\//, "") ?? null;
 }
 

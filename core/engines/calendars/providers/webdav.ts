@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Fail } from "../../../platform/errors.ts";
-import { AnswerRefused, type Sink } from "../../../platform/exchange.ts";
-import { AddressRefused, type Outbound, type OutboundAnswer } from "../../../platform/outbound.ts";
+import { type Limits, ResponseRefused, type Sink } from "../../../platform/exchange.ts";
+import { AddressRefused, type Outbound, type OutboundResponse } from "../../../platform/outbound.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { isGone } from "../account-api.ts";
 import { asCalendarServerError, CalendarServerError, errorForStatus } from "../server-error.ts";
@@ -16,18 +16,15 @@ export interface CaldavLogin {
   home: string;
 }
 
-/** Limits of one response: bytes, and ms in all. */
-interface AnswerLimits {
-  limit: number;
-  timeoutMs: number;
-}
+/** Limits of one response. */
+type ResponseLimits = Pick<Limits, "maxBytes" | "timeoutMs">;
 
 /** Ms within which a server must begin to respond, and then make progress. An account degrades soon after its server falls silent. */
 const IDLE_TIMEOUT_MS = 4_000;
 /** The properties of one resource; those of all calendars of a person; any other response. */
-const ONE_RESOURCE: AnswerLimits = { limit: 65_536, timeoutMs: 10_000 };
-const MANY_RESOURCES: AnswerLimits = { limit: 1_048_576, timeoutMs: 20_000 };
-const DEFAULT_LIMITS: AnswerLimits = { limit: 4 * 1_048_576, timeoutMs: 20_000 };
+const ONE_RESOURCE: ResponseLimits = { maxBytes: 65_536, timeoutMs: 10_000 };
+const MANY_RESOURCES: ResponseLimits = { maxBytes: 1_048_576, timeoutMs: 20_000 };
+const DEFAULT_LIMITS: ResponseLimits = { maxBytes: 4 * 1_048_576, timeoutMs: 20_000 };
 /** Resources of one report: a person's calendar of a year has some thousand events. */
 export const MAX_RESOURCES = 20_000;
 
@@ -64,7 +61,7 @@ interface Multistatus {
   found: Element | undefined;
 }
 
-interface DavCall extends Partial<AnswerLimits> {
+interface DavCall extends Partial<ResponseLimits> {
   address: string;
   method: string;
   headers?: Record<string, string>;
@@ -84,7 +81,7 @@ export class CalendarServer {
   }
 
   /** Sends one request; returns any response. */
-  send({ address, reader, ...call }: DavCall): Promise<OutboundAnswer> {
+  send({ address, reader, ...call }: DavCall): Promise<OutboundResponse> {
     const { serverUrl, username, password } = this.#login;
     const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
     const into = reader && { into: (status: number) => (status === 207 ? reader : undefined) };
@@ -115,7 +112,7 @@ export class CalendarServer {
   async report({
     budget,
     ...asked
-  }: { address: string; body: string; budget?: { bytes: number } } & Partial<AnswerLimits>): Promise<Report> {
+  }: { address: string; body: string; budget?: { bytes: number } } & Partial<ResponseLimits>): Promise<Report> {
     const resources: Resource[] = [];
     const reader = new XmlReader((element) => element.name === "response" && addResource(resources, element));
     try {
@@ -156,7 +153,7 @@ function addResource(resources: Resource[], response: Element): true {
     data: textIn(response, "calendar-data"),
   });
   if (found > MAX_RESOURCES)
-    throw new AnswerRefused("limit", `The answer tells of more than ${MAX_RESOURCES} resources.`);
+    throw new ResponseRefused("limit", `The answer tells of more than ${MAX_RESOURCES} resources.`);
   return true;
 }
 

@@ -1,4 +1,0 @@
-/** A list in parts of at most `size` items. */
-export function chunksOf<T>(list: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(list.length / size) }, (_, at) => list.slice(at * size, (at + 1) * size));
-}
