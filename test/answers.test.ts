@@ -917,6 +917,7 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
     "links in a heading": `# ${flood("![](")}\n\nSome words.`,
     "zeros in a row": `| a | b |\n|---|---|\n| 0.${flood("0")}1 | x |`,
     "links in a row": `| a | b |\n|---|---|\n| ${flood("[](")} | x |`,
+    "signs for whole phrases": flood("\ufdfa"),
   };
   const sources = [
     ...Object.entries(pages).map(([name, html]) => [name, { ...documentSource(""), ...readHtml(html) }] as const),
@@ -933,6 +934,19 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
       t.type(grounding.end(), "string");
     }
   }
+});
+
+t.test("a text of signs that stand for whole phrases takes no longer to read than one of words", async (t) => {
+  const timeOf = (piece: string) => {
+    const from = performance.now();
+    const library = openLibrary([documentSource(`The plan costs 12 EUR. ${piece.repeat(60_000 / piece.length)}`)]);
+    t.match(replyTo(library, readQuestion("What does the plan cost?", "en")).markdown, "12 EUR");
+    return performance.now() - from;
+  };
+  timeOf("some words ");
+  const ofWords = timeOf("some more words ");
+  for (const sign of ["\ufdfa", "\ufdfb", "\ufdfa ", "\ufdfa. "])
+    t.ok(timeOf(sign) < 500 + 5 * ofWords, `${sign}: ${timeOf(sign)} ms, words: ${ofWords} ms`);
 });
 
 t.test("one word is found in both numbers, with its accents and without, where a mark is an accent", async (t) => {

@@ -40,9 +40,17 @@ export const UNSPACED =
 /** A letter with marks in a script that is also written without them; in others, such as Devanagari and kana, a mark makes another letter. */
 const ACCENTED = /([\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Arabic}\p{Script=Hebrew}])\p{M}+/gu;
 
+/** Two signs for whole phrases, of 18 and 8 letters: a text of them would take sixty times as long to read as any other. */
+const PHRASE_SIGNS = /[\ufdfa\ufdfb]/g;
+
+/** NFKC, with a space for each sign that stands for a whole phrase. */
+export function compatible(text: string): string {
+  return text.replace(PHRASE_SIGNS, " ").normalize("NFKC");
+}
+
 /** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
 export function fold(text: string): string {
-  const lower = text.normalize("NFKC").toLowerCase();
+  const lower = compatible(text).toLowerCase();
   return /^[ -~]*$/.test(lower)
     ? lower
     : lower

@@ -1,4 +1,4 @@
-import { visibleCharacters } from "../../platform/characters.ts";
+import { compatible, visibleCharacters } from "../../platform/characters.ts";
 import { UNIT, unitNamed } from "./amounts.ts";
 import { spansIn } from "./measures.ts";
 import { alternatives } from "./phrases.ts";
@@ -37,9 +37,7 @@ const UNIT_NAMED = new RegExp(`(?<!\\d\\s?)${UNIT}(?!\\p{L})(?!\\s?\\d)`, "giu")
 /** The checkable facts of a text. Linear in its length. */
 export function figuresIn(text: string, language: string): Set<string> {
   const found = new Set<string>();
-  let rest = visibleCharacters(text)
-    .normalize("NFKC")
-    .replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
+  let rest = compatible(visibleCharacters(text)).replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
   const take = (pattern: RegExp, read: (match: string[]) => string | undefined) => {
     rest = rest.replace(pattern, (...match) => {
       const value = read(match);

@@ -6,7 +6,7 @@ import { toCardinal as italianNumber } from "n2words/it-IT";
 import { toCardinal as dutchNumber } from "n2words/nl-NL";
 import { toCardinal as portugueseNumber } from "n2words/pt-PT";
 import { wordsOf } from "../../../schemas/languages.ts";
-import { fold, UNSPACED } from "../../platform/characters.ts";
+import { compatible, fold, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { alternatives } from "./phrases.ts";
@@ -122,7 +122,7 @@ function addPairs(found: Word[], token: string): void {
 
 /** Lower case with one kind of apostrophe. */
 function lower(text: string): string {
-  return text.normalize("NFKC").toLowerCase().replace(/[’‘]/g, "'");
+  return compatible(text).toLowerCase().replace(/[’‘]/g, "'");
 }
 
 /**
