@@ -34,6 +34,8 @@ const odd: Record<string, () => Iterable<OddDelta>> = {
   "a cargo bike from a model that ends thoughts that it never began": () =>
     words(`The SECRET is 39 EUR. </think> ${said}`),
   "a cargo bike from a model that never ends": () => endless({ content: `${said} ` }),
+  "a cargo bike from a model that says too much at once": () => [{ content: `${said} ${"![".repeat(100_000)}` }],
+  "a cargo bike from a model that says only too much": () => [{ content: "![".repeat(100_000) }, "hang"],
   "a cargo bike from a model that thinks without end after its text": () =>
     (function* () {
       yield* words(`${said} It `);

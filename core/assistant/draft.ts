@@ -32,9 +32,8 @@ const FIRST_TEXT_MS = 15_000;
 const SILENCE_MS = 20_000;
 /** Ms after which an answer in one piece ends with the text so far: its reader waits for 20 s. */
 const WHOLE_MS = 16_000;
-/** Characters of a full answer, and the excess that a model is allowed. */
-const MAX_ANSWER_LENGTH = 2800;
-const OVER_LENGTH = 2000;
+/** Most characters of a model: a full answer, and the excess that it is allowed. */
+const MAX_LENGTH = 2800 + 2000;
 /** Ms for which a model may load, even after its reader has left. */
 const LOAD_TIMEOUT_MS = 300_000;
 /** Ms of silence after which a model counts as loading when its reader leaves. */
@@ -106,7 +105,10 @@ class ModelPart {
       }
       const units = this.#filter.used;
       const calls = tools.length > 0 ? { calls: this.#calls } : {};
-      if (first === "") return this.#unheard(calls);
+      if (first === "") {
+        this.#end.abort();
+        return this.#unheard(calls);
+      }
       const text = asked.isWhole ? [await joined(this.#rest(first))] : this.#rest(first);
       return { kind: "written", text, degraded: found.degraded, units, ...calls };
     } catch {
@@ -128,14 +130,14 @@ class ModelPart {
     return { ...quoted(said, found.degraded, question), ...calls };
   }
 
-  /** The first text that passes the check; `""` if the model ends without any. */
+  /** The first text that passes the check; `""` if the model ends, or says too much, without any. */
   async #firstText(): Promise<string> {
     for (;;) {
       const deadline = this.#hasBegun ? FIRST_TEXT_MS : FIRST_DELTA_MS;
       const step = await this.#next(deadline - (performance.now() - this.#startedAt));
       if (step === undefined) return "late";
       const text = step.done ? this.#lastText() : this.#take(step.value);
-      if (text.trim() !== "" || step.done) return text;
+      if (text.trim() !== "" || step.done || this.#isOver) return text;
     }
   }
 
@@ -143,8 +145,7 @@ class ModelPart {
     yield first;
     for (;;) {
       const step = await this.#next(this.#textAt + SILENCE_MS - performance.now());
-      const isOver = step === undefined || this.#length > MAX_ANSWER_LENGTH + OVER_LENGTH;
-      if (isOver) return this.#end.abort();
+      if (step === undefined || this.#isOver) return this.#end.abort();
       if (step.done) return yield this.#lastText();
       yield this.#take(step.value);
     }
@@ -159,8 +160,14 @@ class ModelPart {
     this.#isCut ||= isCut;
     if (this.#made.tools.some(({ name }) => name === call)) this.#calls.add(call!);
     if (text !== "") this.#textAt = performance.now();
+    // A server may send any text at once, and the time to check it grows faster than its length.
+    const checked = text.slice(0, Math.max(0, MAX_LENGTH - this.#length));
     this.#length += text.length;
-    return this.#filter.push(text);
+    return this.#filter.push(checked);
+  }
+
+  get #isOver(): boolean {
+    return this.#length > MAX_LENGTH;
   }
 
   /** The next delta; undefined if none arrives in time. A late delta is not lost. */
