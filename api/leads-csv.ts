@@ -1,10 +1,10 @@
 import { type Options, stringify } from "csv-stringify/sync";
-import type { Lead } from "../schemas/leads.ts";
+import { type Lead, leadTexts } from "../schemas/leads.ts";
 import type { View } from "./route.ts";
 
-const columns = [
-  ...["leadId", "createdAt", "updatedAt", "email", "name", "firstName", "company", "phone", "service", "message"],
-  ...["source", "pageSlug", "campaignId", "status", "fields"],
+const columns: (keyof Lead)[] = [
+  ...(["leadId", "createdAt", "updatedAt", "email", ...leadTexts] as const),
+  ...(["pageSlug", "campaignId", "status", "fields"] as const),
 ];
 
 /** Leads as CSV (RFC 4180), streamed in batches. Cells that a spreadsheet would run as formulas are escaped. */

@@ -7,7 +7,7 @@ export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
 /** Longest value of a custom field in characters. */
 export const MAX_VALUE_LENGTH = 5000;
 
-const own = {
+const texts = {
   name: s.optional(s.asText(s.text(200))),
   firstName: s.optional(s.asText(s.text(200))),
   company: s.optional(s.asText(s.text(200))),
@@ -16,6 +16,9 @@ const own = {
   message: s.optional(s.asText(s.text(5000))),
   source: s.optional(s.decoration(s.text(200))),
 };
+
+/** Names of a lead's own texts, in the order of the export; the address and custom fields are apart. */
+export const leadTexts = Object.keys(texts) as (keyof typeof texts)[];
 
 /** The conversation behind a lead, as the visitor disclosed it (docs/reference.md, "Leads"). */
 export const leadContext = s.component("LeadContext", {
@@ -34,7 +37,7 @@ export const newLead = s.object(
   {
     // The function checks it after the honeypot: bots need not send an address.
     email: s.unchecked(s.email),
-    ...own,
+    ...texts,
     fields: s.unchecked(s.optional(s.map(s.text(MAX_VALUE_LENGTH), { maxProperties: MAX_FIELDS }))),
     pageSlug: s.optional(s.decoration(s.text(96))),
     campaignId: s.optional(s.asText(s.text(128))),
@@ -52,7 +55,7 @@ export const lead = s.component("Lead", {
   leadId: s.id,
   status: s.oneOf("ACCEPTED", "UNVERIFIED", "VERIFIED"),
   email: s.string(),
-  ...own,
+  ...texts,
   fields: s.map(s.string()),
   pageSlug: s.nullable(s.string()),
   campaignId: s.nullable(s.string()),

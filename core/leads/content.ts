@@ -1,5 +1,13 @@
 import { Buffer } from "node:buffer";
-import { fieldName, type Lead, leadContext, MAX_FIELDS, MAX_VALUE_LENGTH, newLead } from "../../schemas/leads.ts";
+import {
+  fieldName,
+  type Lead,
+  leadContext,
+  leadTexts,
+  MAX_FIELDS,
+  MAX_VALUE_LENGTH,
+  newLead,
+} from "../../schemas/leads.ts";
 import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -7,8 +15,7 @@ import { ResponseRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
 import { cutText } from "../platform/words.ts";
 
-export const textNames = ["name", "firstName", "company", "phone", "service", "message", "source"] as const;
-const contentNames = [...textNames, "email", "leadContext", "tracking", "consent"] as const satisfies (keyof Lead)[];
+const contentNames = [...leadTexts, "email", "leadContext", "tracking", "consent"] as const satisfies (keyof Lead)[];
 
 /** The content of a lead that a repeated capture may change. */
 type LeadContent = Pick<Lead, (typeof contentNames)[number] | "fields">;
@@ -47,7 +54,7 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
   return {
     email: address,
     ...Object.fromEntries(
-      textNames.map((name) => [name, name === "message" ? content[name] : onOneLine(content[name])]),
+      leadTexts.map((name) => [name, name === "message" ? content[name] : onOneLine(content[name])]),
     ),
     fields: customFields([
       ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),

@@ -1,4 +1,4 @@
-import type { Lead, leadExport, leadListing } from "../../schemas/leads.ts";
+import { type Lead, type leadExport, type leadListing, leadTexts } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { addressDigest } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -8,7 +8,7 @@ import { cursorAfter, type Listed, pageOf, rankAfter } from "../store/paging.ts"
 import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { personKey, RECENT_MS, recentKey } from "./capture.ts";
-import { presentLead, type StoredLead, textNames } from "./content.ts";
+import { presentLead, type StoredLead } from "./content.ts";
 import { withdrawNotices } from "./notices.ts";
 
 /** Ms by which a lead's last capture may be later than its first, which orders the lists: `recent`, plus the tolerance for clocks. */
@@ -116,6 +116,6 @@ function fits(lead: Lead, filter: Filter): boolean {
   if (filter.campaignId !== undefined && lead.campaignId !== filter.campaignId) return false;
   if (filter.since !== undefined && Date.parse(lead.captures.last) < Date.parse(filter.since)) return false;
   if (filter.q === undefined) return true;
-  const text = [lead.email, ...textNames.map((name) => lead[name]), ...Object.values(lead.fields)];
+  const text = [lead.email, ...leadTexts.map((name) => lead[name]), ...Object.values(lead.fields)];
   return text.join("\n").toLowerCase().includes(filter.q.toLowerCase());
 }
