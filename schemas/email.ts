@@ -259,12 +259,12 @@ export const suppression = s.component("Suppression", {
 export type Suppression = s.Infer<typeof suppression>;
 export type SuppressionSource = Suppression["source"];
 
-// feedback
+// delivery reports
 
 export const reportTypes = ["DELIVERED", "BOUNCED", "COMPLAINED", "UNSUBSCRIBED"] as const;
 
 /** A provider's delivery report, with or without the envelope of Standard Webhooks. */
-export const feedback = s.component("DeliveryReport", {
+export const deliveryReport = s.component("DeliveryReport", {
   type: s.oneOf(...reportTypes),
   messageId: s.string({ minLength: 1, maxLength: 128 }),
   recipient: s.email,
@@ -275,12 +275,12 @@ export const feedback = s.component("DeliveryReport", {
     s.nullable(s.formed("^[245]\\.\\d{1,3}\\.\\d{1,3}$", "must be a status code of RFC 3463, such as 5.1.1")),
   ),
 });
-export type Feedback = s.Infer<typeof feedback>;
+export type DeliveryReport = s.Infer<typeof deliveryReport>;
 
 /** A signed request: the signature covers its raw bytes. */
 export const signedRequest = s.object({ body: s.optional(s.anything), headers: s.anything });
 /** How many reports changed something. */
-export const feedbackAnswer = s.object({ applied: s.integer(0) });
+export const reportAnswer = s.object({ applied: s.integer(0) });
 
 /** The form of a visitor's unsubscribe link: mail programs post `List-Unsubscribe=One-Click` (RFC 8058), the page's second button posts `undo`. */
 export const unsubscribeForm = s.object({ undo: s.optional(s.text(10)) });

@@ -1,6 +1,6 @@
 import type { Buffer } from "node:buffer";
 import {
-  type Feedback,
+  type DeliveryReport,
   type Message,
   type MessageStatus,
   reportTypes,
@@ -21,7 +21,7 @@ import { type SignedRequest, signedBody } from "./signed-request.ts";
 import { ERASED_ADDRESS, findSuppression } from "./suppressions.ts";
 
 /** How many reports changed something; the others were duplicates, late, or about unknown mails. */
-interface Applied {
+interface ReportCount {
   applied: number;
 }
 
@@ -30,10 +30,11 @@ interface Applied {
  * `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard Webhooks event; or
  * several as `events`.
  */
-export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<Applied> {
-  const list = feedbackIn(await signedBody(runtime.env, request, Number.POSITIVE_INFINITY));
+export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<ReportCount> {
+  const reports = reportsIn(await signedBody(runtime.env, request, Number.POSITIVE_INFINITY));
   let applied = 0;
-  for (const one of list) if (await apply(runtime, await named(runtime, one), one)) applied++;
+  for (const report of reports)
+    if (await applyReport(runtime, await reportedDelivery(runtime, report), report)) applied++;
   return { applied };
 }
 
@@ -41,19 +42,18 @@ export async function receiveDeliveryReports(runtime: Runtime, request: SignedRe
  * `POST /v2/email/inbound`: a mail to a return path, a complaint report, or a mail to an unsubscribe address. `invalid_request` for an
  * unreadable mail.
  */
-export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<Applied> {
+export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<ReportCount> {
   return readInbound(runtime, await signedBody(runtime.env, request, MAX_REPORT_BYTES));
 }
 
 /** Applies a mail from outside; a mail without a report is no error. */
-export async function readInbound(runtime: Runtime, mail: Buffer): Promise<Applied> {
-  const report = await readReport(mail);
-  const path = report.addresses.map((address) => deliveryOfAddress(runtime.env, address)).find(Boolean);
-  const notices: MailReport[] = path?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : report.notices;
-  const at = path ?? deliveryNamed(runtime.env, "message id", report.originalMessageId ?? "");
-  const delivery = await deliveryAt(runtime, at);
+export async function readInbound(runtime: Runtime, mail: Buffer): Promise<ReportCount> {
+  const { addresses, originalMessageId = "", ...read } = await readReport(mail);
+  const path = addresses.map((address) => deliveryOfAddress(runtime.env, address)).find(Boolean);
+  const reports: MailReport[] = path?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : read.reports;
+  const delivery = await deliveryAt(runtime, path ?? deliveryNamed(runtime.env, "message id", originalMessageId));
   let applied = 0;
-  for (const notice of notices) if (await apply(runtime, delivery, notice)) applied++;
+  for (const report of reports) if (await applyReport(runtime, delivery, report)) applied++;
   return { applied };
 }
 
@@ -89,7 +89,7 @@ export async function answerUnsubscribe(
 ): Promise<UnsubscribeVisit> {
   const delivery = await deliveryAt(runtime, deliveryNamed(runtime.env, "unsubscribe", token));
   if (undo) await resubscribe(runtime, delivery);
-  else await apply(runtime, delivery, { type: "UNSUBSCRIBED", reason: "link" });
+  else await applyReport(runtime, delivery, { type: "UNSUBSCRIBED", reason: "link" });
   const { link } = await visitUnsubscribe(runtime, { token });
   return { link: link && undo && link.state === "subscribed" ? { ...link, state: "resubscribed" } : link };
 }
@@ -130,8 +130,8 @@ async function deliveryAt(
  * By type of report: the statuses that it may change, since it may arrive before the worker has recorded that the server accepted the mail;
  * its webhook event; and why it suppresses the address.
  */
-const reports: Record<
-  Feedback["type"],
+const effects: Record<
+  DeliveryReport["type"],
   { from: readonly MessageStatus[]; event?: ReturnEvent; source?: SuppressionSource }
 > = {
   DELIVERED: { from: ["SENDING", "DEFERRED", "SENT"] },
@@ -145,14 +145,18 @@ const reports: Record<
 };
 
 /** Applies a report; false if it changes nothing. */
-async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, notice: MailReport): Promise<boolean> {
+async function applyReport(
+  runtime: Runtime,
+  delivery: FoundDelivery | undefined,
+  report: MailReport,
+): Promise<boolean> {
   if (delivery === undefined) return false;
-  const { type, enhancedStatus, smtpCode } = notice;
+  const { type, enhancedStatus, smtpCode } = report;
   const { handle, messageId, recipient, message } = delivery;
   const leaves = type === "UNSUBSCRIBED";
-  const { from, event, source } = reports[type];
+  const { from, event, source } = effects[type];
   const isSoft = type === "BOUNCED" && !isHardBounce(enhancedStatus ?? undefined);
-  const details = { reason: notice.reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
+  const details = { reason: report.reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
   const mail = { handle, messageId, recipient, purpose: message.purpose, ...details };
   return moveDelivery(runtime, delivery, {
     ...{ from, ...(leaves ? {} : { to: type }), type, ...details },
@@ -160,20 +164,24 @@ async function apply(runtime: Runtime, delivery: FoundDelivery | undefined, noti
   });
 }
 
-async function named(runtime: Runtime, { messageId, recipient }: Feedback): Promise<FoundDelivery | undefined> {
+/** The delivery of a report's message to its recipient; undefined if there is none. */
+async function reportedDelivery(
+  runtime: Runtime,
+  { messageId, recipient }: DeliveryReport,
+): Promise<FoundDelivery | undefined> {
   const first = await deliveryAt(runtime, { messageId, n: 0 });
   const n =
     first?.message.deliveries.findIndex((one) => canonicalAddress(one.recipient) === canonicalAddress(recipient)) ?? -1;
   return first === undefined || n === -1 ? undefined : { ...first, n, recipient };
 }
 
-function feedbackIn(body: Buffer): Feedback[] {
+function reportsIn(body: Buffer): DeliveryReport[] {
   const { events, ...single } = asObject(parseSignedBody(body));
-  if (!Array.isArray(events)) return [feedbackOf({ type: single.type, ...asObject(single.data ?? single) }, "")];
-  return events.map((one, at) => feedbackOf({ type: single.type, ...asObject(one) }, `/events/${at}`));
+  if (!Array.isArray(events)) return [reportOf({ type: single.type, ...asObject(single.data ?? single) }, "")];
+  return events.map((one, at) => reportOf({ type: single.type, ...asObject(one) }, `/events/${at}`));
 }
 
-function feedbackOf(given: Record<string, unknown>, path: string): Feedback {
+function reportOf(given: Record<string, unknown>, path: string): DeliveryReport {
   const { messageId, recipient, reason, smtpCode, enhancedStatus } = given;
   const type = reportTypes.find((one) => one === String(given.type).toUpperCase().split(".").at(-1));
   if (type === undefined) throw invalid(`${path}/type`, `is not one of ${reportTypes.join(", ")}`);

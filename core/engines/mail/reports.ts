@@ -1,35 +1,34 @@
 import { Buffer } from "node:buffer";
 import PostalMime, { type Email } from "postal-mime";
-import type { Feedback } from "../../../schemas/email.ts";
+import type { DeliveryReport } from "../../../schemas/email.ts";
 import { Fail } from "../../platform/errors.ts";
 
-/** An incoming report about a sent mail: a bounce (RFC 3464, RFC 6533, or plain text), a complaint (RFC 5965) or an unsubscription. */
-interface Report {
-  /** Recipients of the report: one of them may be a return path. */
-  addresses: string[];
-  /** The Message-ID of the reported mail, if the report includes it. */
-  originalMessageId: string | undefined;
-  notices: MailReport[];
-}
+/** What became of a delivery. */
+export type MailReport = Pick<DeliveryReport, "type" | "reason" | "smtpCode" | "enhancedStatus">;
 
-export type MailReport = Pick<Feedback, "type" | "reason" | "smtpCode" | "enhancedStatus"> & {
-  /** As the report names it; absent otherwise. */
-  recipient?: string | undefined;
-};
+/** An incoming mail about a sent one: a bounce (RFC 3464, RFC 6533, or plain text), a complaint (RFC 5965) or an unsubscription. */
+interface IncomingMail {
+  /** Its recipients: one of them may be a return path. */
+  addresses: string[];
+  /** The Message-ID of the mail that it is about, if it includes that. */
+  originalMessageId: string | undefined;
+  /** Empty if it is no report. */
+  reports: MailReport[];
+}
 
 /** Header fields that name the recipients, in common mail systems. */
 const recipientFields = ["to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to", "x-forwarded-to"];
 
 /**
- * Parses a mail; `notices` is empty if it is no report. A delay report is ignored, since the sender's server keeps trying.
+ * Parses an incoming mail. A delay report is ignored, since the sender's server keeps trying.
  * `invalid_request` for a mail with too large headers or too deep nesting; a retry would not help.
  */
-export async function readReport(bytes: Buffer): Promise<Report> {
+export async function readReport(bytes: Buffer): Promise<IncomingMail> {
   const mail = await parsed(bytes);
   return {
     addresses: addressesOf(mail),
     originalMessageId: originalOf(mail),
-    notices: [...bounces(mail), ...textBounces(mail), ...complaints(mail)].slice(0, MAX_NOTICES),
+    reports: [...bounces(mail), ...textBounces(mail), ...complaints(mail)].slice(0, MAX_REPORTS),
   };
 }
 
@@ -40,7 +39,7 @@ export async function readReport(bytes: Buffer): Promise<Report> {
 export const MAX_REPORT_BYTES = 262_144;
 const MAX_LINES = 5_000;
 const MAIL_LIMITS = { maxHeadersSize: 65_536, maxNestingDepth: 20 };
-const MAX_NOTICES = 100;
+const MAX_REPORTS = 100;
 
 async function parsed(bytes: Buffer): Promise<Email> {
   try {
@@ -78,19 +77,18 @@ function originalOf(mail: Email): string | undefined {
   return fieldsOf(original.split(/\n\s*\n/)[0] ?? "").get("message-id");
 }
 
-/** One notice per recipient of a delivery status (RFC 3464, section 2.3); the first block is about the whole message. */
+/** One report per recipient of a delivery status (RFC 3464, section 2.3); the first block is about the whole message. */
 function bounces(mail: Email): MailReport[] {
   const parts = partsOf(mail, "message/delivery-status", "message/global-delivery-status");
   const blocks = parts.flatMap((part) => part.split(/\n\s*\n/));
   return blocks.map(fieldsOf).flatMap((fields): MailReport[] => {
     const type = { failed: "BOUNCED" as const, delivered: "DELIVERED" as const }[firstWord(fields.get("action"))];
-    const recipient = addressIn(fields.get("original-recipient") ?? fields.get("final-recipient"));
-    return type === undefined ? [] : [{ type, recipient, ...diagnosis(fields) }];
+    return type === undefined ? [] : [{ type, ...diagnosis(fields) }];
   });
 }
 
 /**
- * The notice of a mail system that writes bounces as text, as qmail and older Exims do: its first permanent status, else reply, above its copy
+ * The report of a mail system that writes bounces as text, as qmail and older Exims do: its first permanent status, else reply, above its copy
  * of the mail. Delays name a transient one, and answers of people don't come from a mail system.
  */
 function textBounces({ from, text, attachments }: Email): MailReport[] {
@@ -125,11 +123,9 @@ const NO_COMPLAINTS = ["", "not-spam", "auth-failure"];
 /** A recipient's complaint (RFC 5965). */
 function complaints(mail: Email): MailReport[] {
   return partsOf(mail, "message/feedback-report").flatMap((part): MailReport[] => {
-    const fields = fieldsOf(part);
-    const kind = firstWord(fields.get("feedback-type"));
-    const recipient = addressIn(fields.get("original-rcpt-to"));
+    const kind = firstWord(fieldsOf(part).get("feedback-type"));
     if (NO_COMPLAINTS.includes(kind)) return [];
-    return [{ type: kind.startsWith("opt-out") ? "UNSUBSCRIBED" : "COMPLAINED", reason: kind, recipient }];
+    return [{ type: kind.startsWith("opt-out") ? "UNSUBSCRIBED" : "COMPLAINED", reason: kind }];
   });
 }
 
@@ -152,9 +148,4 @@ function fieldsOf(block: string): Map<string, string> {
 /** The keyword of a field in lower case, without the comment that may follow it (RFC 5322, section 3.2.2). */
 function firstWord(field = ""): string {
   return field.toLowerCase().split(/[\s(;]/, 1)[0] as string;
-}
-
-/** The address of a typed field, `rfc822; ann@example.com`. */
-function addressIn(field: string | undefined): string | undefined {
-  return (field ?? "").split(/[\s<>;]+/).find(isAddressLike);
 }
