@@ -69,7 +69,7 @@ const OWNER_TTL_SECONDS = 7_776_000;
 
 /**
  * Accepts a mail. Checks in this order: sender, domain, purpose, template, variables, suppression, quota, queue (docs/reference.md,
- * "Messages"). Then one step writes the message, its deliveries with their events, and their places in the queue, so that an
+ * "Messages"). Then one step writes the message, its deliveries with their events, and their queue entries, so that an
  * accepted mail survives any crash. Throws `transactional_email_queue_unavailable` without a mail server or if Redis can't store it.
  */
 export async function acceptMessage(runtime: Runtime, request: MailRequest): Promise<{ message: Message }> {
@@ -285,11 +285,11 @@ function closed(cause?: unknown): Fail {
   return new Fail("transactional_email_queue_unavailable", { retryAfter: RETRY_AFTER_SECONDS }, cause);
 }
 
-function suppressed({ to }: MailRequest, places: number[]): Fail {
+function suppressed({ to }: MailRequest, refused: number[]): Fail {
   const recipients = distinctAddresses(to);
-  const faults = places.map((place) => ({
-    path: `/to/${to.indexOf(recipients[place] as string)}`,
-    message: `${recipients[place]} is suppressed`,
+  const faults = refused.map((n) => ({
+    path: `/to/${to.indexOf(recipients[n] as string)}`,
+    message: `${recipients[n]} is suppressed`,
   }));
   return new Fail("email_recipient_suppressed", { errors: faults });
 }

@@ -16,11 +16,11 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { retryWhileAway } from "../store/retry.ts";
-import { type DeliveryName, type Move, moveDelivery, returned } from "./events.ts";
+import { type DeliveryName, type Move, moveDelivery, returnEffects } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import { ranks, scheduleHandle } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
-import { messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
+import { type DeliveryId, messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { findSuppression } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVariable } from "./templates.ts";
@@ -29,8 +29,9 @@ import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVari
 export interface LeasedDelivery extends DeliveryName {
   message: StoredMessage;
   content: StoredContent;
-  /** As the message was accepted with; the recipient is this delivery's. */
+  /** The address as the request spelled it. */
   recipient: string;
+  /** The domain of the sender as the message was accepted. */
   domain: string;
   /** 1 for the first. */
   attempt: number;
@@ -60,26 +61,26 @@ type Settlement = Omit<Move, "from" | "type"> & { to: MessageStatus; serverFaile
  * outcome with its event in one step. True if the server may be unusable for everybody now. Redis errors propagate: the lease expires, and
  * another attempt follows.
  */
-export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, taken: LeasedDelivery): Promise<boolean> {
-  const { serverFailed = false, ...settlement } = await attempted(runtime, pool, taken);
-  await recordOutcome(runtime, taken, settlement);
+export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, delivery: LeasedDelivery): Promise<boolean> {
+  const { serverFailed = false, ...settlement } = await trySending(runtime, pool, delivery);
+  await recordOutcome(runtime, delivery, settlement);
   return serverFailed;
 }
 
-async function attempted(runtime: Runtime, pool: SmtpPool, taken: LeasedDelivery): Promise<Settlement> {
-  const { handle, message, domain, attempt } = taken;
+async function trySending(runtime: Runtime, pool: SmtpPool, delivery: LeasedDelivery): Promise<Settlement> {
+  const { handle, message, domain, attempt } = delivery;
   const rights = await sendingRights(runtime, { handle, senderId: message.senderId, domain });
-  const denied = await denial(runtime, taken, rights);
+  const denied = await denial(runtime, delivery, rights);
   if (denied !== undefined) return { to: "DENIED", reason: denied };
-  const made = await makeMail(runtime, taken, rights.account);
-  if ("to" in made) return made;
+  const mail = await makeMail(runtime, delivery, rights.account);
+  if ("to" in mail) return mail;
   try {
-    await pool.send(made.envelope, made.bytes);
+    await pool.send(mail.envelope, mail.bytes);
     return { to: "SENT" };
   } catch (error) {
     if (!(error instanceof SmtpFailure)) throw error;
     const progress = { attempt, purpose: message.purpose, age: runtime.now() - Date.parse(message.createdAt) };
-    return afterFailure(runtime, taken, classifySmtpFailure(error, progress));
+    return afterFailure(runtime, delivery, classifySmtpFailure(error, progress));
   }
 }
 
@@ -100,11 +101,15 @@ async function denial(
 type ComposedMail = { envelope: { from: string; to: string }; bytes: Buffer };
 
 /** The signed mail as bytes. One that can't be composed is denied; one that can't be signed fails, since a retry would end the same. */
-async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string): Promise<ComposedMail | Settlement> {
-  const { handle, messageId, n, domain } = taken;
+async function makeMail(
+  runtime: Runtime,
+  delivery: LeasedDelivery,
+  account: string,
+): Promise<ComposedMail | Settlement> {
+  const { handle, messageId, n, domain } = delivery;
   let step: "render" | "sign" = "render";
   try {
-    const mail = mailOf(runtime, taken, await renderedOf(runtime, taken));
+    const mail = mailOf(runtime, delivery, await renderMail(runtime, delivery));
     const mime = composeMime(mail);
     step = "sign";
     const bytes = await signMime(mime, await dkimKey(runtime, { domain, account }));
@@ -117,7 +122,7 @@ async function makeMail(runtime: Runtime, taken: LeasedDelivery, account: string
   }
 }
 
-async function renderedOf(
+async function renderMail(
   runtime: Runtime,
   { handle, message, content, messageId, n }: LeasedDelivery,
 ): Promise<Rendered> {
@@ -133,8 +138,8 @@ async function renderedOf(
   return renderTemplate(parsed, { ...content.variables, ...own });
 }
 
-function mailOf(runtime: Runtime, taken: LeasedDelivery, rendered: Rendered): Mail {
-  const { message, content, messageId, n, recipient, domain } = taken;
+function mailOf(runtime: Runtime, delivery: LeasedDelivery, rendered: Rendered): Mail {
+  const { message, content, messageId, n, recipient, domain } = delivery;
   const { name, address } = message.from;
   const replyTo = content.replyTo ?? message.from.replyTo;
   const at = { messageId, n };
@@ -148,13 +153,13 @@ function mailOf(runtime: Runtime, taken: LeasedDelivery, rendered: Rendered): Ma
     files: content.attachments ?? [],
     headers: {
       "Auto-Submitted": "auto-generated",
-      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscription(runtime, at, domain) : {}),
+      ...(message.purpose === "PRODUCT_NOTIFICATION" ? unsubscribeHeaders(runtime, at, domain) : {}),
     },
   };
 }
 
 /** The header fields of one-click unsubscription (RFC 8058), with a mailto address for older clients (RFC 2369). */
-function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, domain: string): Mail["headers"] {
+function unsubscribeHeaders({ env }: Runtime, at: DeliveryId, domain: string): Mail["headers"] {
   const page = unsubscribeUrl(env, at);
   const address = returnAddress(env, { kind: "u", ...at }, domain);
   return {
@@ -163,17 +168,17 @@ function unsubscription({ env }: Runtime, at: { messageId: string; n: number }, 
   };
 }
 
-function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFailureClass): Settlement {
-  const { kind, reason, code: smtpCode } = verdict;
+function afterFailure(runtime: Runtime, delivery: LeasedDelivery, failure: SmtpFailureClass): Settlement {
+  const { kind, reason, code: smtpCode } = failure;
   if (kind === "failed") {
-    const { handle, messageId, recipient, message } = taken;
+    const { handle, messageId, recipient, message } = delivery;
     const mail = { handle, messageId, recipient, purpose: message.purpose, reason, smtpCode };
     // A permanent failure of the address is a bounce.
-    const bounced = verdict.hard ? returned(runtime, "email.bounced", { ...mail, source: "HARD_BOUNCE" }) : {};
+    const bounced = failure.hard ? returnEffects(runtime, "email.bounced", { ...mail, source: "HARD_BOUNCE" }) : {};
     return { to: "FAILED", reason, smtpCode, ...bounced };
   }
-  const givesBack = verdict.wait === undefined;
-  const due = Date.now() + delayUntil(runtime, runtime.now() + (verdict.wait ?? 0));
+  const givesBack = failure.wait === undefined;
+  const due = Date.now() + delayUntil(runtime, runtime.now() + (failure.wait ?? 0));
   return { to: "DEFERRED", reason, smtpCode, due, givesBack, serverFailed: kind === "provider" };
 }
 
@@ -183,12 +188,12 @@ function afterFailure(runtime: Runtime, taken: LeasedDelivery, verdict: SmtpFail
  */
 async function recordOutcome(
   runtime: Runtime,
-  taken: LeasedDelivery,
+  delivery: LeasedDelivery,
   { to, due, ...more }: Omit<Settlement, "serverFailed">,
 ): Promise<void> {
   const allowed: Pick<Move, "from" | "token"> =
-    to === "SENT" ? { from: ["SENDING", "QUEUED", "DEFERRED"] } : { from: ["SENDING"], token: taken.token };
+    to === "SENT" ? { from: ["SENDING", "QUEUED", "DEFERRED"] } : { from: ["SENDING"], token: delivery.token };
   const move: Move = { ...more, ...allowed, to, type: to, due };
-  await retryWhileAway(() => moveDelivery(runtime, taken, move));
-  if (due !== undefined) await scheduleHandle(runtime.redis, taken.handle, ranks[taken.message.purpose], due);
+  await retryWhileAway(() => moveDelivery(runtime, delivery, move));
+  if (due !== undefined) await scheduleHandle(runtime.redis, delivery.handle, ranks[delivery.message.purpose], due);
 }

@@ -28,7 +28,7 @@ export async function dispatchMail(runtime: Runtime, signal: AbortSignal): Promi
 
 /**
  * Keeps a small window of attempts from the handles' queues. The window is as large as the number of connections, so that mails wait in
- * Redis, where the fair queue decides the order. One place is reserved for verification codes, and no handle gets all the others, so that a
+ * Redis, where the fair queue decides the order. One attempt is reserved for verification codes, and no handle gets all the others, so that a
  * hanging mail server of one handle delays no other.
  */
 class Dispatcher {
@@ -55,7 +55,7 @@ class Dispatcher {
         .finally(() => {
           poll = undefined;
         });
-      // An attempt that ended during the round may have made a place free.
+      // An attempt that ended during the round makes room for another one.
       await Promise.race([...running, poll]);
     }
     await Promise.race([Promise.all(this.#running.values()), sleep(DRAIN_MS, undefined, { ref: false })]);
@@ -127,21 +127,21 @@ class Dispatcher {
       ...{ perTurn: share, maxRank: MAX_RANKS[queue], most, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
-    for (const row of rows) this.#start(takenFrom(claim.lane, token, row));
+    for (const row of rows) this.#start(leasedDelivery(claim.lane, token, row));
     const until = Math.min(Number(nextLook || Number.POSITIVE_INFINITY), real + PARK_MS);
     if (until > real) await park(redis, queue, claim, until);
     return rows.length;
   }
 
-  #start(taken: LeasedDelivery): void {
-    const ended = this.#attempt(taken).finally(() => this.#running.delete(taken));
-    this.#running.set(taken, ended);
+  #start(delivery: LeasedDelivery): void {
+    const ended = this.#attempt(delivery).finally(() => this.#running.delete(delivery));
+    this.#running.set(delivery, ended);
   }
 
-  async #attempt(taken: LeasedDelivery): Promise<void> {
+  async #attempt(delivery: LeasedDelivery): Promise<void> {
     try {
       await this.#serverToken();
-      if (await attemptDelivery(this.#runtime, this.#pool, taken)) this.#pause();
+      if (await attemptDelivery(this.#runtime, this.#pool, delivery)) this.#pause();
     } catch (error) {
       this.#report(error as Error);
     }
@@ -180,13 +180,13 @@ class Dispatcher {
   }
 }
 
-type Row = [place: string, json: string, content: string, attempt: number, quota: string | null];
+type Row = [name: string, json: string, content: string, attempt: number, quota: string | null];
 
-function takenFrom(handle: string, token: string, [place, json, content, attempt, quota]: Row): LeasedDelivery {
+function leasedDelivery(handle: string, token: string, [name, json, content, attempt, quota]: Row): LeasedDelivery {
   const message = JSON.parse(json) as StoredMessage;
-  const n = Number(place.split(":").at(-1));
+  const n = Number(name.split(":").at(-1));
   const [recipient, domain] = [message.recipients[n] as string, message.from.address.split("@")[1] ?? ""];
   const lease = { token, attempt, quotaBefore: Number(quota ?? 0) };
-  const name = { handle, messageId: message.messageId, n };
-  return { ...name, ...lease, message, content: JSON.parse(content) as StoredContent, recipient, domain };
+  const { messageId } = message;
+  return { handle, messageId, n, ...lease, message, content: JSON.parse(content) as StoredContent, recipient, domain };
 }

@@ -15,8 +15,8 @@ import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
  */
 export async function erasePerson(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
   const list = keys.emailEvents(handle, `to:${address}`);
-  const places = await runtime.redis.zrevrange(list, 0, -1);
-  for (const messageId of new Set(places.map((place) => place.split(":")[0] as string)))
+  const events = await runtime.redis.zrevrange(list, 0, -1);
+  for (const messageId of new Set(events.map((name) => name.split(":")[0] as string)))
     await withLock(runtime.redis, keys.messageErasure(handle, messageId), () =>
       eraseFrom(runtime, { handle, messageId, address }),
     );
@@ -64,7 +64,7 @@ async function removeMessage(
   purpose: string,
 ): Promise<void> {
   const events = await redis.llen(keys.messageEvents(handle, messageId));
-  const names = Array.from({ length: events }, (_, place) => `${messageId}:${place}`);
+  const names = Array.from({ length: events }, (_, position) => `${messageId}:${position}`);
   await transact(redis, (transaction) => {
     transaction
       .del(keys.message(handle, messageId), keys.messageEvents(handle, messageId))
@@ -90,9 +90,9 @@ async function replaceRecipient(
   const events = await redis.lrange(timeline, 0, -1);
   await transact(redis, (transaction) => {
     transaction.hset(message, "json", withoutAddress(json ?? "", recipient));
-    for (const [place, event] of events.entries())
+    for (const [position, event] of events.entries())
       if (withoutAddress(event, recipient) !== event)
-        transaction.lset(timeline, place, withoutMentions(event, recipient));
+        transaction.lset(timeline, position, withoutMentions(event, recipient));
   });
 }
 

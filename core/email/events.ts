@@ -94,17 +94,17 @@ export function cancelDelivery(
 /** The webhook events of mails that came back or were objected to. */
 export type ReturnEvent = "email.bounced" | "email.complained";
 
-type ReturnedDelivery = Pick<MessageEvent, "messageId" | "recipient" | "purpose" | "reason" | "smtpCode"> & {
+type ReturnedMail = Pick<MessageEvent, "messageId" | "recipient" | "purpose" | "reason" | "smtpCode"> & {
   handle: string;
   /** Why the address is suppressed because of it; absent if it isn't. */
   source?: SuppressionSource | undefined;
 };
 
 /** The effects of a report on a mail: a suppression, and a webhook event, which is erased with its recipient. */
-export function returned(
+export function returnEffects(
   runtime: Pick<Runtime, "id" | "now">,
   type: ReturnEvent | undefined,
-  { handle, source, ...mail }: ReturnedDelivery,
+  { handle, source, ...mail }: ReturnedMail,
 ): Pick<Move, "suppression" | "caused"> {
   const { messageId, recipient, reason = null, smtpCode = null } = mail;
   const email = { ...mail, reason, smtpCode, suppressed: source !== undefined };
@@ -173,9 +173,9 @@ async function* indexed(redis: Redis, input: Filters, { below, since }: Range): 
   const lists = names.map((name) => keys.emailEvents(handle, name));
   for (let entries = await newest(redis, lists, { below, since }); ; ) {
     const rows = await pipelined(redis, (pipeline) => {
-      for (const [place] of entries) {
-        const [messageId = "", at = ""] = place.split(":");
-        pipeline.lindex(keys.messageEvents(handle, messageId), Number(at));
+      for (const [name] of entries) {
+        const [messageId = "", position = ""] = name.split(":");
+        pipeline.lindex(keys.messageEvents(handle, messageId), Number(position));
       }
     });
     for (const json of rows as (string | null)[]) if (json !== null) yield JSON.parse(json) as MessageEvent;
@@ -190,7 +190,7 @@ async function newest(
   redis: Redis,
   lists: string[],
   { below, since }: Range,
-): Promise<[place: string, stamp: string][]> {
+): Promise<[name: string, stamp: string][]> {
   const rows = await pipelined(redis, (pipeline) => {
     for (const list of lists) pipeline.zrevrangebyscore(list, `(${below}`, since, "WITHSCORES", "LIMIT", 0, BATCH_SIZE);
   });

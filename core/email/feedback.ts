@@ -14,9 +14,9 @@ import { asObject, parseSignedBody } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { type DeliveryName, moveDelivery, type ReturnEvent, returned } from "./events.ts";
+import { type DeliveryName, moveDelivery, type ReturnEvent, returnEffects } from "./events.ts";
 import { findMessage } from "./messages.ts";
-import { deliveryNamed, deliveryOfAddress } from "./return-path.ts";
+import { type DeliveryId, deliveryNamed, deliveryOfAddress } from "./return-path.ts";
 import { type SignedRequest, signedBody } from "./signed-request.ts";
 import { ERASED_ADDRESS, findSuppression } from "./suppressions.ts";
 
@@ -112,10 +112,7 @@ interface FoundDelivery extends DeliveryName {
 }
 
 /** The delivery of a message id and index; undefined if it doesn't exist (any more), or if its recipient has been erased. */
-async function deliveryAt(
-  { redis }: Runtime,
-  at: { messageId: string; n: number } | undefined,
-): Promise<FoundDelivery | undefined> {
+async function deliveryAt({ redis }: Runtime, at: DeliveryId | undefined): Promise<FoundDelivery | undefined> {
   if (at === undefined) return undefined;
   const { messageId, n } = at;
   const handle = await redis.get(keys.messageOwner(messageId));
@@ -160,7 +157,7 @@ async function applyReport(
   const mail = { handle, messageId, recipient, purpose: message.purpose, ...details };
   return moveDelivery(runtime, delivery, {
     ...{ from, ...(leaves ? {} : { to: type }), type, ...details },
-    ...returned(runtime, event, { ...mail, source: isSoft ? undefined : source }),
+    ...returnEffects(runtime, event, { ...mail, source: isSoft ? undefined : source }),
   });
 }
 

@@ -8,9 +8,9 @@ import { mailFromDomain } from "./identity.ts";
 type ReturnKind = "b" | "u";
 
 /** A delivery, as its names outside the service contain it. */
-type NamedDelivery = Omit<DeliveryName, "handle">;
+export type DeliveryId = Omit<DeliveryName, "handle">;
 
-type ReturnedDelivery = NamedDelivery & { kind: ReturnKind };
+type ReturnPath = DeliveryId & { kind: ReturnKind };
 
 /** Path of unsubscribe pages, before the token of a delivery. */
 export const UNSUBSCRIBE_PATH = "/v2/public/email/unsubscribe";
@@ -21,12 +21,12 @@ const prefix = "msg_";
  * The address to which a delivery's bounces return. It contains the delivery and a signature against forgery. It is lower case, since some
  * mail systems change the case of a local part; at most 62 characters before the `@`.
  */
-export function returnAddress(env: Keys, at: ReturnedDelivery, domain: string): string {
+export function returnAddress(env: Keys, at: ReturnPath, domain: string): string {
   return `${localPart(env, at)}@${mailFromDomain(domain)}`;
 }
 
 /** The delivery of a return path; undefined for every address that the service didn't issue. */
-export function deliveryOfAddress(env: Keys, address: string): ReturnedDelivery | undefined {
+export function deliveryOfAddress(env: Keys, address: string): ReturnPath | undefined {
   const pattern = /^(([bu])\+([0-9a-f]+)\.(\d{1,2})\.[0-9a-f]{10})@/;
   const [, given, kind, hex = "", n] = pattern.exec(address.toLowerCase()) ?? [];
   const messageId = prefix + Buffer.from(hex, "hex").toString("latin1");
@@ -35,12 +35,12 @@ export function deliveryOfAddress(env: Keys, address: string): ReturnedDelivery 
 }
 
 /** The address of a delivery's unsubscribe page. */
-export function unsubscribeUrl(env: Keys & Pick<Env, "BASE_URL">, at: NamedDelivery): string {
+export function unsubscribeUrl(env: Keys & Pick<Env, "BASE_URL">, at: DeliveryId): string {
   return `${env.BASE_URL}${UNSUBSCRIBE_PATH}/${signedName(env, "unsubscribe", at)}`;
 }
 
 /** The Message-ID of a delivery, without angle brackets. It is signed, so that a recipient can't derive another recipient's. */
-export function messageIdOf(env: Keys, at: NamedDelivery, domain: string): string {
+export function messageIdOf(env: Keys, at: DeliveryId, domain: string): string {
   return `${signedName(env, "message id", at)}@${mailFromDomain(domain)}`;
 }
 
@@ -48,13 +48,13 @@ export function messageIdOf(env: Keys, at: NamedDelivery, domain: string): strin
 const macLetters = { unsubscribe: 43, "message id": 16 };
 
 /** The delivery of a token, which mail programs may extend by punctuation, or of a Message-ID; undefined if the service didn't issue it. */
-export function deliveryNamed(env: Keys, purpose: keyof typeof macLetters, text: string): NamedDelivery | undefined {
+export function deliveryNamed(env: Keys, purpose: keyof typeof macLetters, text: string): DeliveryId | undefined {
   const [, given, messageId = "", n] = /^<?((msg_[A-Za-z0-9]+)\.(\d{1,2})\.[\w-]+)/.exec(text) ?? [];
   const at = { messageId, n: Number(n) };
   return isOurs(env, given, (root) => signedName(root, purpose, at)) ? at : undefined;
 }
 
-function signedName(env: Keys, purpose: keyof typeof macLetters, { messageId, n }: NamedDelivery): string {
+function signedName(env: Keys, purpose: keyof typeof macLetters, { messageId, n }: DeliveryId): string {
   const name = `${messageId}.${n}`;
   return `${name}.${sign(env, purpose, name).slice(0, macLetters[purpose])}`;
 }
@@ -65,7 +65,7 @@ function isOurs(env: Keys, text: string | undefined, make: (root: Keys) => strin
   return roots(env).some((root) => sameText(make({ SECRET_KEY: root, SECRET_KEY_PREVIOUS: undefined }), text));
 }
 
-function localPart(env: Keys, { kind, messageId, n }: ReturnedDelivery): string {
+function localPart(env: Keys, { kind, messageId, n }: ReturnPath): string {
   const hex = Buffer.from(messageId.slice(prefix.length), "latin1").toString("hex");
   const mac = Buffer.from(sign(env, "return path", `${kind}.${messageId}.${n}`), "base64url").toString("hex");
   return `${kind}+${hex}.${n}.${mac.slice(0, 10)}`;

@@ -139,7 +139,7 @@ export const scripts = scriptsOf({
     },
     [
       nextLook: string,
-      ...taken: [place: string, json: string, content: string, attempt: number, quota: string | null][],
+      ...leased: [name: string, json: string, content: string, attempt: number, quota: string | null][],
     ]
   >(),
   moveDelivery: script([...deliveryKeys, "leases", "suppressed", "suppressions", "outbox"], {

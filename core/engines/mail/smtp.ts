@@ -174,19 +174,19 @@ const refusals: Record<SmtpPhase, string> = {
  * the server's failure until a recipient is named; after that it may be about that recipient alone (Postfix defers relaying with 454). At
  * MAIL FROM it may be about the sender alone, so it counts as an attempt.
  */
-export function classifySmtpFailure(failure: SmtpFailure, attempted: DeliveryProgress): SmtpFailureClass {
+export function classifySmtpFailure(failure: SmtpFailure, progress: DeliveryProgress): SmtpFailureClass {
   const { phase, code, enhanced } = failure;
   const blamesLogin = code !== undefined && loginCodes.includes(code);
   if (phase === "connect") return { kind: "provider", reason: reasonOf(failure, refusals.connect) };
   if (phase === "mail" && blamesLogin) {
-    const later = deferredOrFailed(reasonOf(failure, refusals.connect), code, attempted);
+    const later = deferredOrFailed(reasonOf(failure, refusals.connect), code, progress);
     return later.kind === "deferred" ? { ...later, kind: "provider" } : later;
   }
   if (code !== undefined && code >= 500 && !blamesLogin) {
     return { kind: "failed", reason: reasonOf(failure, refusals[phase]), code, hard: isHardBounce(enhanced) };
   }
-  const word = code !== undefined ? "deferred_by_server" : phase === "content" ? "outcome_unknown" : "connection_lost";
-  return deferredOrFailed(reasonOf(failure, word), code, attempted);
+  const name = code !== undefined ? "deferred_by_server" : phase === "content" ? "outcome_unknown" : "connection_lost";
+  return deferredOrFailed(reasonOf(failure, name), code, progress);
 }
 
 /** Deferred by the wait of this attempt, or failed if the mail would be too old by then. */
@@ -203,9 +203,9 @@ function deferredOrFailed(
     : { kind: "deferred", reason, code, wait };
 }
 
-/** The reason as a word and the server's reply, on one line. */
-function reasonOf({ message }: SmtpFailure, word: string): string {
-  return `${word}: ${message.replace(/\s+/g, " ").slice(0, 300)}`;
+/** The reason by its name and the server's reply, on one line. */
+function reasonOf({ message }: SmtpFailure, name: string): string {
+  return `${name}: ${message.replace(/\s+/g, " ").slice(0, 300)}`;
 }
 
 /** Real ms to pause after the first failure, and at most; each failure doubles the pause. */

@@ -47,9 +47,9 @@ local function happened(id, n, event)
   local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', keys.stamp) or '0') + 1))
   redis.call('SET', keys.stamp, stamp)
   local json = '{"eventId":"mev_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. event.at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
-  local place = redis.call('RPUSH', keys.timelines .. id, json) - 1
+  local position = redis.call('RPUSH', keys.timelines .. id, json) - 1
   for _, list in ipairs({ keys.events .. purpose, keys.events .. 'to:' .. digest }) do
-    redis.call('ZADD', list, stamp, id .. ':' .. place)
+    redis.call('ZADD', list, stamp, id .. ':' .. position)
     redis.call('ZREMRANGEBYSCORE', list, '-inf', string.format('(%.0f', (event.ms - retention_s * 1000) * 1000))
     redis.call('EXPIRE', list, retention_s)
   end

@@ -6,7 +6,7 @@
 --   to remove), jobs
 -- Returns "moved", or "stale" if it is in none of those statuses, another sender has it, the suppression was removed before, or a
 -- recipient unsubscribes whose address is suppressed.
-local id, n, place = input.messageId, input.n, input.messageId .. ':' .. input.n
+local id, n, name = input.messageId, input.n, input.messageId .. ':' .. input.n
 local message = keys.messages .. id
 local statuses, token, rank = unpack(redis.call('HMGET', message, 'statuses', 'token:' .. n, 'rank'))
 if not statuses then return 'stale' end
@@ -23,9 +23,9 @@ if input.lifted then
 end
 
 if input.to then
-  redis.call('ZREM', keys.leases, place)
-  redis.call('ZREM', keys.queues .. rank, place)
-  if input.due then redis.call('ZADD', keys.queues .. rank, input.due, place) end
+  redis.call('ZREM', keys.leases, name)
+  redis.call('ZREM', keys.queues .. rank, name)
+  if input.due then redis.call('ZADD', keys.queues .. rank, input.due, name) end
   redis.call('HDEL', message, 'token:' .. n)
 end
 happened(id, n, { type = input.type, at = input.instant, ms = input.at, more = input.members })

@@ -2,18 +2,18 @@
 -- Keys: those of email-prelude.lua, leases (zset), bucket, handle (hash)
 -- Input: perTurn (deliveries), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain ms), interval (µs
 --   until a new token), burst, most (deliveries for a handle of any weight)
--- Returns {real ms at which there may be more ("" for unknown), [place, json, content, attempt, quota] for each delivery}.
+-- Returns {real ms at which there may be more ("" for unknown), [name, json, content, attempt, quota] for each delivery}.
 local now, at = input.now, input.at
 
-for _, place in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', now, 'LIMIT', 0, 100)) do
-  local id, n = string.match(place, '^(.*):(%d+)$')
-  redis.call('ZREM', keys.leases, place)
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', now, 'LIMIT', 0, 100)) do
+  local id, n = string.match(name, '^(.*):(%d+)$')
+  redis.call('ZREM', keys.leases, name)
   local statuses, rank = unpack(redis.call('HMGET', keys.messages .. id, 'statuses', 'rank'))
   if statuses and split(statuses)[n + 1] == 'SENDING' then
     redis.call('HDEL', keys.messages .. id, 'token:' .. n)
     happened(id, tonumber(n), { type = 'DEFERRED', at = input.instant, ms = at, more = ',"reason":"worker_lost"' })
     become(id, tonumber(n), 'DEFERRED')
-    redis.call('ZADD', keys.queues .. rank, now, place)
+    redis.call('ZADD', keys.queues .. rank, now, name)
   end
 end
 
@@ -21,8 +21,8 @@ local weight = tonumber(redis.call('HGET', keys.handle, 'mailWeight') or '1')
 local due, most = {}, math.min(input.perTurn * weight, input.most)
 for rank = 0, input.maxRank do
   if #due < most then
-    local places = redis.call('ZRANGEBYSCORE', keys.queues .. rank, '-inf', now, 'LIMIT', 0, most - #due)
-    for _, place in ipairs(places) do due[#due + 1] = { place, rank } end
+    local names = redis.call('ZRANGEBYSCORE', keys.queues .. rank, '-inf', now, 'LIMIT', 0, most - #due)
+    for _, name in ipairs(names) do due[#due + 1] = { name, rank } end
   end
 end
 local tokens, wait = 0, 0
@@ -30,17 +30,17 @@ if #due > 0 then tokens, wait = take_tokens(keys.bucket, input.interval, input.b
 
 local taken = {}
 for index = 1, tokens do
-  local place, rank = unpack(due[index])
-  local id, n = string.match(place, '^(.*):(%d+)$')
-  redis.call('ZREM', keys.queues .. rank, place)
+  local name, rank = unpack(due[index])
+  local id, n = string.match(name, '^(.*):(%d+)$')
+  redis.call('ZREM', keys.queues .. rank, name)
   local json, content, quota = unpack(redis.call('HMGET', keys.messages .. id, 'json', 'content', 'quota'))
   if json and content then
     local attempt = redis.call('HINCRBY', keys.messages .. id, 'attempt:' .. n, 1)
     redis.call('HSET', keys.messages .. id, 'token:' .. n, input.token)
-    redis.call('ZADD', keys.leases, input.leaseEndsAt, place)
+    redis.call('ZADD', keys.leases, input.leaseEndsAt, name)
     happened(id, tonumber(n), { type = 'SENDING', at = input.instant, ms = at, more = '' })
     become(id, tonumber(n), 'SENDING')
-    taken[#taken + 1] = { place, json, content, attempt, quota }
+    taken[#taken + 1] = { name, json, content, attempt, quota }
   end
 end
 
@@ -48,9 +48,9 @@ local next_look = ''
 if tokens < #due then
   next_look = string.format('%.0f', now + wait)
 else
-  local places = { keys.leases }
-  for rank = 0, input.maxRank do places[#places + 1] = keys.queues .. rank end
-  for _, key in ipairs(places) do
+  local queues = { keys.leases }
+  for rank = 0, input.maxRank do queues[#queues + 1] = keys.queues .. rank end
+  for _, key in ipairs(queues) do
     local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
     if first and (next_look == '' or tonumber(first) < tonumber(next_look)) then next_look = string.format('%.0f', tonumber(first)) end
   end
