@@ -123,12 +123,12 @@ class Dispatcher {
       bucket: keys.throttle("email", claim.lane),
       handle: keys.handle(claim.lane),
     };
-    const [nextLook, ...rows] = await scripts.takeDeliveries(redis, scriptKeys, {
+    const [nextPoll, ...rows] = await scripts.takeDeliveries(redis, scriptKeys, {
       ...{ perTurn: share, maxRank: MAX_RANKS[queue], most, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
     for (const row of rows) this.#start(leasedDelivery(claim.lane, token, row));
-    const until = Math.min(Number(nextLook || Number.POSITIVE_INFINITY), real + PARK_MS);
+    const until = Math.min(Number(nextPoll || Number.POSITIVE_INFINITY), real + PARK_MS);
     if (until > real) await park(redis, queue, claim, until);
     return rows.length;
   }

@@ -138,7 +138,7 @@ export const scripts = scriptsOf({
       most: number;
     },
     [
-      nextLook: string,
+      nextPoll: string,
       ...leased: [name: string, json: string, content: string, attempt: number, quota: string | null][],
     ]
   >(),

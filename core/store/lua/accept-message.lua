@@ -1,17 +1,17 @@
--- Accepts a message. Answers a repeated request; refuses suppressed and capped recipients and an exhausted quota; otherwise writes the message,
--- its deliveries with their events and queue entries, the quota and the answer for repeats, all in one step.
+-- Accepts a message. Answers a repeated request; refuses suppressed and capped recipients and an exhausted quota; otherwise writes the
+-- message, its deliveries with their events and queue entries, the quota and the answer for repeats, all in one step.
 -- Keys: those of email-prelude.lua, list (messages by time; zset), suppressed (hash), quota (of the day), once, idempotent, caps (mails
 --   of the day by cap and mailbox; hash), leads (prefix)
 -- Input: messageId, json, content, purpose, rank, instant, at (domain ms), due (real ms), recipients (each about, digest, mailbox: the
---   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key) and keyDigest (of
---   that key), isOnce (with a once-only key),
---   denied (reason; absent to send), refusesAll (a reason against one recipient refuses the message, else only that delivery is denied), isClosed
---   (the handle can't send), caps (that count; each name, max: mails a day for a mailbox), leads (ids of those that the mail is about)
+--   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key) and keyDigest (of that key),
+--   isOnce (with a once-only key), denied (reason; absent to send), refusesAll (a reason against one recipient refuses the message, else
+--   only that delivery is denied), isClosed (the handle can't send), caps (that count; each name, max: mails a day for a mailbox), leads
+--   (ids of those that the mail is about)
 -- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"erased"} (one of the leads is, or is
 --   being erased), {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
 
-local function is_capped(mailbox)
+local function isCapped(mailbox)
   for _, cap in ipairs(caps) do
     if tonumber(redis.call('HGET', keys.caps, cap.name .. ':' .. mailbox) or '0') >= cap.max then return true end
   end
@@ -39,7 +39,7 @@ for n, recipient in ipairs(recipients) do
   elseif redis.call('HEXISTS', keys.suppressed, recipient.digest) == 1 then
     reasons[n] = 'email_recipient_suppressed'
     suppressed[#suppressed + 1] = tostring(n - 1)
-  elseif is_capped(recipient.mailbox) then
+  elseif isCapped(recipient.mailbox) then
     reasons[n] = 'visitor_mail_limit'
   else
     wanted = wanted + 1
@@ -71,11 +71,11 @@ if wanted > 0 then
 end
 for n, status in ipairs(statuses) do
   local more = reasons[n] and ',"reason":' .. cjson.encode(reasons[n]) or ''
-  happened(id, n - 1, { type = status, at = input.instant, ms = input.at, more = more })
+  addEvent(id, n - 1, { type = status, at = input.instant, ms = input.at, more = more })
   if status == 'QUEUED' then redis.call('ZADD', keys.queues .. input.rank, input.due, id .. ':' .. (n - 1)) end
 end
 redis.call('ZADD', keys.list, input.at, id)
-redis.call('ZREMRANGEBYSCORE', keys.list, '-inf', string.format('(%.0f', input.at - retention_s * 1000))
+redis.call('ZREMRANGEBYSCORE', keys.list, '-inf', string.format('(%.0f', input.at - retentionSeconds * 1000))
 if input.answer then
   redis.call('SET', keys.idempotent, input.answer, 'EX', 86400)
   redis.call('HSET', keys.messages .. id, 'idempotent', input.keyDigest)

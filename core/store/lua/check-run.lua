@@ -2,8 +2,8 @@
 -- Keys: chunks, readers, alive
 -- Input: generation, lostMs (until the run counts as lost), keepMs
 -- Returns "read" | "unread", or "unknown", "superseded", or how the run has ended.
-if has_ended then return newest[2][2] end
+if hasEnded then return newest[2][2] end
 if generation ~= input.generation then return 'superseded' end
 redis.call('SET', keys.alive, input.generation, 'PX', input.lostMs)
 redis.call('PEXPIRE', keys.chunks, input.keepMs)
-return is_left and 'unread' or 'read'
+return isLeft and 'unread' or 'read'

@@ -2,11 +2,11 @@
 -- Keys: chunks, readers, alive
 -- Input: generation, token (of the attempt), lostMs (until the run counts as lost), keepMs
 -- Returns "claimed", or the reason for a refusal: "unknown", "ended", "superseded", "sent" (chunks were sent), "unread" (all readers left).
-if has_ended then return 'ended' end
+if hasEnded then return 'ended' end
 local repeated = generation == input.generation and newest[2][2] == input.token
 if generation >= input.generation and not repeated then return 'superseded' end
 if generation > 0 and number > 0 then return 'sent' end
-if is_left then return 'unread' end
+if isLeft then return 'unread' end
 if not repeated then redis.call('XADD', keys.chunks, input.generation .. '-0', 'c', input.token) end
 redis.call('PEXPIRE', keys.chunks, input.keepMs)
 redis.call('SET', keys.alive, input.generation, 'PX', input.lostMs)

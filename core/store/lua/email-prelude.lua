@@ -1,12 +1,12 @@
 -- Prelude of the email scripts. A delivery is one recipient of a message, numbered n from 0; queues and leases name it "id:n". The hash of
 -- a message has the fields json, content, purpose, rank, status, statuses (of its deliveries, comma-separated), idempotent (digest of its
 -- idempotency key) and, for each delivery, about:n (members of its events), digest:n, attempt:n, token:n. Keys of those scripts:
--- messages, timelines, events (lists) and queues, all prefixes, and stamp. happened(id, n, event) and become(id, n, status) write and
+-- messages, timelines, events (lists) and queues, all prefixes, and stamp. addEvent(id, n, event) and setStatus(id, n, status) write and
 -- return nothing. Returns nothing by itself.
-local retention_s = 7776000 -- seconds for which a message and its events are stored after the last event
+local retentionSeconds = 7776000 -- seconds for which a message and its events are stored after the last event
 
 local unfinished = { QUEUED = 1, DEFERRED = 2, SENDING = 3 }
-local was_sent = { SENT = true, DELIVERED = true, BOUNCED = true, COMPLAINED = true }
+local wasSent = { SENT = true, DELIVERED = true, BOUNCED = true, COMPLAINED = true }
 
 local function split(text)
   local parts = {}
@@ -20,7 +20,7 @@ local function overall(statuses)
   local least, seen = nil, {}
   for _, status in ipairs(statuses) do
     if unfinished[status] and (least == nil or unfinished[status] < unfinished[least]) then least = status end
-    seen[was_sent[status] and 'SENT' or status] = true
+    seen[wasSent[status] and 'SENT' or status] = true
   end
   if least then return least end
   for _, status in ipairs({ 'SENT', 'FAILED', 'DENIED' }) do
@@ -30,7 +30,7 @@ local function overall(statuses)
 end
 
 -- Sets the status of a delivery and the resulting status of its message. Removes the content once every delivery is finished.
-local function become(id, n, status)
+local function setStatus(id, n, status)
   local message = keys.messages .. id
   local statuses = split(redis.call('HGET', message, 'statuses'))
   statuses[n + 1] = status
@@ -41,7 +41,7 @@ end
 
 -- Appends an event (type, at, ms, more: further JSON members, each after a comma) to the timeline and to the lists of its purpose
 -- and recipient. Stamps are domain microseconds and strictly increasing.
-local function happened(id, n, event)
+local function addEvent(id, n, event)
   local message = keys.messages .. id
   local about, digest, purpose, attempt = unpack(redis.call('HMGET', message, 'about:' .. n, 'digest:' .. n, 'purpose', 'attempt:' .. n))
   local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', keys.stamp) or '0') + 1))
@@ -50,9 +50,9 @@ local function happened(id, n, event)
   local position = redis.call('RPUSH', keys.timelines .. id, json) - 1
   for _, list in ipairs({ keys.events .. purpose, keys.events .. 'to:' .. digest }) do
     redis.call('ZADD', list, stamp, id .. ':' .. position)
-    redis.call('ZREMRANGEBYSCORE', list, '-inf', string.format('(%.0f', (event.ms - retention_s * 1000) * 1000))
-    redis.call('EXPIRE', list, retention_s)
+    redis.call('ZREMRANGEBYSCORE', list, '-inf', string.format('(%.0f', (event.ms - retentionSeconds * 1000) * 1000))
+    redis.call('EXPIRE', list, retentionSeconds)
   end
-  redis.call('EXPIRE', message, retention_s)
-  redis.call('EXPIRE', keys.timelines .. id, retention_s)
+  redis.call('EXPIRE', message, retentionSeconds)
+  redis.call('EXPIRE', keys.timelines .. id, retentionSeconds)
 end

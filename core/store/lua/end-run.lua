@@ -4,8 +4,8 @@
 -- Input: state, keepMs, condition ("anyway"; "unread": no reader has a lease; "silent": the worker's heartbeat has expired; "written": the
 --   newest entry's id is newest), newest
 -- Returns "ended", or "unknown", "already", "refused" when the condition fails.
-if has_ended then return 'already' end
-if input.condition == 'unread' and is_read then return 'refused' end
+if hasEnded then return 'already' end
+if input.condition == 'unread' and isRead then return 'refused' end
 if input.condition == 'silent' and redis.call('EXISTS', keys.alive) == 1 then return 'refused' end
 if input.condition == 'written' and newest[1] ~= input.newest then return 'refused' end
 if generation == 0 then number = 0 end

@@ -28,9 +28,9 @@ if input.to then
   if input.due then redis.call('ZADD', keys.queues .. rank, input.due, name) end
   redis.call('HDEL', message, 'token:' .. n)
 end
-happened(id, n, { type = input.type, at = input.instant, ms = input.at, more = input.members })
+addEvent(id, n, { type = input.type, at = input.instant, ms = input.at, more = input.members })
 if input.givesBack then redis.call('HINCRBY', message, 'attempt:' .. n, -1) end
-if input.to then become(id, n, input.to) end
+if input.to then setStatus(id, n, input.to) end
 if input.suppression then suppress(digest, input.suppression, input.at) end
 outbox(keys.outbox, input.jobs)
 return 'moved'

@@ -6,7 +6,7 @@ local function from(values, first)
 end
 
 -- Writes a webhook event (key, content, retentionMs, endpoints, people) if the handle has an endpoint. Returns whether it did.
-local function put_event(event)
+local function putEvent(event)
   if redis.call('EXISTS', event.endpoints) == 0 then return false end
   redis.call('SET', event.key, event.content, 'PX', event.retentionMs)
   for _, person in ipairs(event.people) do
@@ -24,7 +24,7 @@ end
 -- it or not at all.
 local function outbox(key, jobs)
   for _, job in ipairs(jobs) do
-    if not job.event or put_event(job.event) then redis.call('HSET', key, job.id, job.json) end
+    if not job.event or putEvent(job.event) then redis.call('HSET', key, job.id, job.json) end
   end
 end
 

@@ -5,8 +5,8 @@ local newest = redis.call('XREVRANGE', keys.chunks, '+', '-', 'COUNT', 1)[1]
 if not newest then return 'unknown' end
 local generation, number = string.match(newest[1], '^(%d+)-(%d+)$')
 generation, number = tonumber(generation), tonumber(number)
-local has_ended = generation == 4294967295
+local hasEnded = generation == 4294967295
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local is_read = redis.call('ZCOUNT', keys.readers, '(' .. now, '+inf') > 0
-local is_left = not is_read and redis.call('EXISTS', keys.readers) == 1
+local isRead = redis.call('ZCOUNT', keys.readers, '(' .. now, '+inf') > 0
+local isLeft = not isRead and redis.call('EXISTS', keys.readers) == 1

@@ -3,8 +3,8 @@
 -- recipient may undo, gives way to one that only the owner may remove. Returns the stored one.
 local function suppress(digest, suppression, at)
   local stored = redis.call('HGET', keys.suppressed, digest)
-  local is_final = stored and cjson.decode(stored).source ~= 'UNSUBSCRIBE'
-  if is_final or (stored and cjson.decode(suppression).source == 'UNSUBSCRIBE') then return stored end
+  local isFinal = stored and cjson.decode(stored).source ~= 'UNSUBSCRIBE'
+  if isFinal or (stored and cjson.decode(suppression).source == 'UNSUBSCRIBE') then return stored end
   redis.call('HSET', keys.suppressed, digest, suppression)
   redis.call('ZADD', keys.suppressions, at, digest)
   return suppression

@@ -11,8 +11,8 @@ for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', now, 'LIM
   local statuses, rank = unpack(redis.call('HMGET', keys.messages .. id, 'statuses', 'rank'))
   if statuses and split(statuses)[n + 1] == 'SENDING' then
     redis.call('HDEL', keys.messages .. id, 'token:' .. n)
-    happened(id, tonumber(n), { type = 'DEFERRED', at = input.instant, ms = at, more = ',"reason":"worker_lost"' })
-    become(id, tonumber(n), 'DEFERRED')
+    addEvent(id, tonumber(n), { type = 'DEFERRED', at = input.instant, ms = at, more = ',"reason":"worker_lost"' })
+    setStatus(id, tonumber(n), 'DEFERRED')
     redis.call('ZADD', keys.queues .. rank, now, name)
   end
 end
@@ -26,7 +26,7 @@ for rank = 0, input.maxRank do
   end
 end
 local tokens, wait = 0, 0
-if #due > 0 then tokens, wait = take_tokens(keys.bucket, input.interval, input.burst, #due) end
+if #due > 0 then tokens, wait = takeTokens(keys.bucket, input.interval, input.burst, #due) end
 
 local taken = {}
 for index = 1, tokens do
@@ -38,21 +38,21 @@ for index = 1, tokens do
     local attempt = redis.call('HINCRBY', keys.messages .. id, 'attempt:' .. n, 1)
     redis.call('HSET', keys.messages .. id, 'token:' .. n, input.token)
     redis.call('ZADD', keys.leases, input.leaseEndsAt, name)
-    happened(id, tonumber(n), { type = 'SENDING', at = input.instant, ms = at, more = '' })
-    become(id, tonumber(n), 'SENDING')
+    addEvent(id, tonumber(n), { type = 'SENDING', at = input.instant, ms = at, more = '' })
+    setStatus(id, tonumber(n), 'SENDING')
     taken[#taken + 1] = { name, json, content, attempt, quota }
   end
 end
 
-local next_look = ''
+local nextPoll = ''
 if tokens < #due then
-  next_look = string.format('%.0f', now + wait)
+  nextPoll = string.format('%.0f', now + wait)
 else
   local queues = { keys.leases }
   for rank = 0, input.maxRank do queues[#queues + 1] = keys.queues .. rank end
   for _, key in ipairs(queues) do
     local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-    if first and (next_look == '' or tonumber(first) < tonumber(next_look)) then next_look = string.format('%.0f', tonumber(first)) end
+    if first and (nextPoll == '' or tonumber(first) < tonumber(nextPoll)) then nextPoll = string.format('%.0f', tonumber(first)) end
   end
 end
-return { next_look, unpack(taken) }
+return { nextPoll, unpack(taken) }

@@ -2,5 +2,5 @@
 -- Keys: bucket
 -- Input: interval (µs until a new token), burst
 -- Returns 0, or the ms until the next token if there is none.
-local _, wait = take_tokens(keys.bucket, input.interval, input.burst, 1)
+local _, wait = takeTokens(keys.bucket, input.interval, input.burst, 1)
 return wait

@@ -70,7 +70,7 @@ end
 local function limitedFor()
   local limit = input.networkLimit
   if not limit then return nil end
-  local taken, wait = take_tokens(keys.bucket, limit.interval, limit.burst, 1)
+  local taken, wait = takeTokens(keys.bucket, limit.interval, limit.burst, 1)
   return taken == 0 and wait or nil
 end
 
