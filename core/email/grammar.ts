@@ -3,7 +3,7 @@ import { clip } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { faultAt } from "../platform/source-position.ts";
 import { escapeHtml } from "../platform/words.ts";
-import { type HtmlContext, hasSafeScheme, htmlPlaces } from "./html-places.ts";
+import { type HtmlContext, hasSafeScheme, htmlContexts } from "./html-contexts.ts";
 
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */
 type PlaceholderContext = "header" | "plain" | HtmlContext;
@@ -12,7 +12,7 @@ type PlaceholderContext = "header" | "plain" | HtmlContext;
 const ENCODED: readonly PlaceholderContext[] = ["after host", "path", "query", "mailbox"];
 
 /** A parsed template: literal text and placeholders in order. */
-export type Pieces = (string | { name: string; place: PlaceholderContext })[];
+export type Pieces = (string | { name: string; context: PlaceholderContext })[];
 
 type Field = "subject" | "html" | "text";
 
@@ -32,10 +32,10 @@ export function parsePlain(field: "subject" | "text", source: string): Pieces {
  */
 export function parseHtml(source: string): Pieces {
   const found = placeholdersIn("html", source);
-  const places = htmlPlaces(source, found, (at, why) => {
+  const contexts = htmlContexts(source, found, (at, why) => {
     throw malformed("html", source, { at, why });
   });
-  return piecesOf(source, found, (start) => places.get(start) as HtmlContext);
+  return piecesOf(source, found, (start) => contexts.get(start) as HtmlContext);
 }
 
 /**
@@ -45,13 +45,13 @@ export function parseHtml(source: string): Pieces {
 export function deriveText(html: Pieces, textOf: (html: string) => string): Pieces {
   const marks = html.map((piece) => {
     if (typeof piece === "string") return piece;
-    return ENCODED.includes(piece.place) ? `{{${piece.place} ${piece.name}}}` : `{{${piece.name}}}`;
+    return ENCODED.includes(piece.context) ? `{{${piece.context} ${piece.name}}}` : `{{${piece.name}}}`;
   });
   const known = new Map(html.map((piece, at) => [marks[at], piece]));
   const parts = textOf(marks.join("")).split(/(\{\{[A-Za-z0-9_. -]+\}\})/);
   return parts.map((part) => {
     const piece = known.get(part);
-    return typeof piece !== "object" ? part : ENCODED.includes(piece.place) ? piece : { ...piece, place: "plain" };
+    return typeof piece !== "object" ? part : ENCODED.includes(piece.context) ? piece : { ...piece, context: "plain" };
   });
 }
 
@@ -67,7 +67,7 @@ export function namesIn(pieces: Pieces): string[] {
 export function render(pieces: Pieces, variables: Readonly<Record<string, string>>): string {
   let text = "";
   for (const piece of pieces) {
-    text += typeof piece === "string" ? piece : written(piece.name, piece.place, variables);
+    text += typeof piece === "string" ? piece : written(piece.name, piece.context, variables);
     if (text.length > MAX_RENDERED_LENGTH)
       throw invalid("/variables", `make the body longer than ${MAX_RENDERED_LENGTH} characters`);
   }
@@ -104,10 +104,10 @@ function placeholdersIn(field: Field, source: string): Placeholder[] {
   });
 }
 
-function piecesOf(source: string, found: Placeholder[], placeOf: (start: number) => PlaceholderContext): Pieces {
+function piecesOf(source: string, found: Placeholder[], contextOf: (start: number) => PlaceholderContext): Pieces {
   const ends = [0, ...found.map(({ end }) => end)];
   const pieces = found.flatMap(
-    ({ name, start }, at): Pieces => [source.slice(ends[at], start), { name, place: placeOf(start) }],
+    ({ name, start }, at): Pieces => [source.slice(ends[at], start), { name, context: contextOf(start) }],
   );
   return [...pieces, source.slice(ends.at(-1))].filter((piece) => piece !== "");
 }
@@ -118,23 +118,23 @@ function malformed(field: Field, source: string, { at, why }: { at: number; why:
 }
 
 /** The value of a variable in its context; only the template's own variables count, not inherited ones. */
-function written(name: string, place: PlaceholderContext, variables: Readonly<Record<string, string>>): string {
+function written(name: string, context: PlaceholderContext, variables: Readonly<Record<string, string>>): string {
   const value = Object.hasOwn(variables, name) ? (variables[name] as string) : "";
-  if (place === "plain") return value;
-  if (place === "header") return clip(value.replace(NO_LINE, " "), MAX_HEADER_LENGTH);
-  return escapeHtml(place === "html" ? value : addressPart(name, place, value));
+  if (context === "plain") return value;
+  if (context === "header") return clip(value.replace(NO_LINE, " "), MAX_HEADER_LENGTH);
+  return escapeHtml(context === "html" ? value : addressPart(name, context, value));
 }
 
 /** A value as a URL or a part of one. It can't change the host that the template's own text names. */
-function addressPart(name: string, place: Exclude<HtmlContext, "html">, value: string): string {
-  if (place === "query") return encoded(value);
-  if (place === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
+function addressPart(name: string, context: Exclude<HtmlContext, "html">, value: string): string {
+  if (context === "query") return encoded(value);
+  if (context === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
   const path = encoded(value).replaceAll("%2F", "/");
-  if (place === "path") return path;
-  if (place === "after host") return /^\/|^$/.test(path) ? path : `/${path}`;
-  if (place === "host" && !/^[\p{L}\p{N}.-]*$/u.test(value))
+  if (context === "path") return path;
+  if (context === "after host") return /^\/|^$/.test(path) ? path : `/${path}`;
+  if (context === "host" && !/^[\p{L}\p{N}.-]*$/u.test(value))
     throw invalid(`/variables/${name}`, "is not part of a host name");
-  if (place === "address" && !hasSafeScheme(value))
+  if (context === "address" && !hasSafeScheme(value))
     throw invalid(`/variables/${name}`, "is not an address of http, https, mailto or tel");
   return value;
 }

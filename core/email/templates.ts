@@ -20,7 +20,7 @@ import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { type Companion, conflict, Records } from "../store/records.ts";
 import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
-import { lastLineAt } from "./html-places.ts";
+import { lastLineAt } from "./html-contexts.ts";
 import { UNSUBSCRIBE_PATH } from "./return-path.ts";
 
 /** The variable that the service fills with the recipient's unsubscribe address. */

@@ -19,17 +19,17 @@ type Refuse = (at: number, why: string) => never;
  * The context of each placeholder, by its start offset, in a body that is parsed as browsers do. Rejects a placeholder whose value could
  * become markup, run as a script, or change the target of a link; a body that ends inside a construct; and nesting over 100.
  */
-export function htmlPlaces(
+export function htmlContexts(
   source: string,
   found: readonly { start: number }[],
   refuse: Refuse,
 ): Map<number, HtmlContext> {
-  const places = new Map<number, HtmlContext>();
+  const contexts = new Map<number, HtmlContext>();
   const quoted: number[] = [];
-  const reader = new HtmlReader(attributePlaces(source, { places, quoted }, refuse), { maxElements: MAX_ELEMENTS });
+  const reader = new HtmlReader(tagListener(source, { contexts, quoted }, refuse), { maxElements: MAX_ELEMENTS });
   for (const [at, { start }] of found.entries()) {
     reader.read(source.slice(found[at - 1]?.start ?? 0, start));
-    if (reader.context === "text") places.set(start, "html");
+    if (reader.context === "text") contexts.set(start, "html");
     else if (quoted.length === MAX_IN_TAG) refuse(start, `a tag has at most ${MAX_IN_TAG} placeholders`);
     else if (reader.context === "quoted value") quoted.push(start);
     else if (reader.context === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
@@ -37,7 +37,7 @@ export function htmlPlaces(
   }
   reader.read(source.slice(found.at(-1)?.start ?? 0));
   reader.finish();
-  return places;
+  return contexts;
 }
 
 /** Where a last line of an HTML body belongs: before `</body>`, else at the end. */
@@ -50,10 +50,10 @@ export function lastLineAt(source: string): number {
   return end;
 }
 
-/** Moves the placeholders in `quoted`, which are in attribute values of the current tag, to `places` as soon as the tag is complete. */
-function attributePlaces(
+/** Moves the placeholders in `quoted`, which are in attribute values of the current tag, to `contexts` as soon as the tag is complete. */
+function tagListener(
   source: string,
-  { places, quoted }: { places: Map<number, HtmlContext>; quoted: number[] },
+  { contexts, quoted }: { contexts: Map<number, HtmlContext>; quoted: number[] },
   refuse: Refuse,
 ): HtmlListener {
   return {
@@ -64,9 +64,9 @@ function attributePlaces(
         const attribute = attributes.find(({ start, end }) => start <= at && at < end);
         if (attribute === undefined) refuse(at, notAllowedIn("a repeated attribute"));
         else
-          places.set(
+          contexts.set(
             at,
-            placeInAttribute(source, { ...attribute, element: name, at }, (why) => refuse(at, why)),
+            contextInAttribute(source, { ...attribute, element: name, at }, (why) => refuse(at, why)),
           );
       }
     },
@@ -82,7 +82,7 @@ const unsafe = new Set(["style", "srcset", "imagesrcset", "srcdoc"]);
 
 type Attribute = StartTag["attributes"][number] & { element: string; at: number };
 
-function placeInAttribute(
+function contextInAttribute(
   source: string,
   { element, name, start, end, at }: Attribute,
   refuse: (why: string) => never,
@@ -92,7 +92,7 @@ function placeInAttribute(
   if (!addressAttributes.has(name)) return "html";
   // Between the quotes.
   const value = source.slice(start, end).search(/["']/) + start + 1;
-  return placeInAddress(source.slice(value, at), source.slice(at, end - 1), refuse);
+  return contextInAddress(source.slice(value, at), source.slice(at, end - 1), refuse);
 }
 
 function notAllowedIn(where: string): string {
@@ -106,7 +106,7 @@ function reasonAgainst(before: string): string {
 }
 
 /** The context of a placeholder in a URL, given the text before it and the text from it on. */
-function placeInAddress(before: string, from: string, refuse: (why: string) => never): HtmlContext {
+function contextInAddress(before: string, from: string, refuse: (why: string) => never): HtmlContext {
   const head = asBrowsersRead(before);
   const after = asBrowsersRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
   if (/^[^?#]*&/.test(head)) refuse("a placeholder can't follow & in the path of an address; write %26");
