@@ -11,7 +11,8 @@ const MIN_COLUMNS = 3;
 
 /**
  * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
- * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price, and if a number of the question is in no name.
+ * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price, and if a number of the question is in no name
+ * or only other cells or the titles of its parts tell the rows apart.
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
@@ -24,6 +25,7 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
   const names = termsIn(`${cells[0]} ; ${columns[column]}`, best.section.language);
   if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
   const rows = unitsOf(best.section).filter(({ block }) => block.table === table && block.columns);
+  if (rows.some((row, at) => !isTold(row, rows.slice(0, at)))) return undefined;
   const isCell = rows[named(rows.map(({ block }) => block.cells![0]!))]?.at === best.at;
   return (isCell ? [best] : rows).map((unit) => narrowed(unit, column));
 }
@@ -59,8 +61,15 @@ function namedOnce(
   return most > 0 && scores.lastIndexOf(most) === at ? at : -1;
 }
 
+/** True if its label tells a row from others, and all have the same title. */
+function isTold({ block, introduction }: Unit, others: readonly Unit[]): boolean {
+  return others.every((other) => other.introduction === introduction && other.block.cells![0] !== block.cells![0]);
+}
+
+/** A number is no label by itself: "12" of "12, Riesling". */
 function narrowed(unit: Unit, column: number): Unit {
   const { cells = [], columns = [] } = unit.block;
-  const pick = (list: readonly string[]) => [list[0]!, list[column]!];
+  const shown = new Set([0, ...(/^\d+\.?$/.test(cells[0]!) ? [1] : []), column]);
+  const pick = (list: readonly string[]) => [...shown].map((at) => list[at]!);
   return { ...unit, block: { ...unit.block, cells: pick(cells), columns: pick(columns) } };
 }

@@ -142,9 +142,13 @@ function around(unit: Unit, maxLength: number): Unit[] {
   let [first, last] = fits(...part(unit.at)) ? part(unit.at) : [unit.at, unit.at];
   while (last + 1 < units.length && fits(first, part(last + 1)[1])) last = part(last + 1)[1];
   while (first > 0 && fits(part(first - 1)[0], last)) first = part(first - 1)[0];
-  // An introduction says nothing without what it introduces.
-  if (last > unit.at && units[last + 1]?.introduction === units[last]!.block) last--;
+  if (last > unit.at && isLeft(units[last]!, units[last + 1])) last--;
   return shown(first, last);
+}
+
+/** An introduction says nothing without what it introduces, nor a question without the sentence that answers it. */
+function isLeft({ block, text }: Unit, next: Unit | undefined): boolean {
+  return next?.introduction === block || (next?.block === block && /[?？]$/.test(text));
 }
 
 /** The first and the last unit of what is shown together. */
