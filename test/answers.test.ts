@@ -411,6 +411,124 @@ t.test("a cell across columns is said once, and a dash is no answer", async (t) 
   t.match(say("bath for a large one"), "- **Bath** Small: £28, Medium: £36, Large: –\n");
 });
 
+t.test("a cell across a whole table is the title of the rows below it, and no name of a column", async (t) => {
+  const row = (...cells: string[]) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`;
+  const title = (text: string, across: number, tag = "th") => `<tr><${tag} colspan=${across}>${text}</${tag}></tr>`;
+  const hours = title("March to October", 2) + row("Sat", "10–16") + title("Winter", 9) + row("Sat", "10–14");
+  const wines = `<thead><tr><th>No.</th><th>Wine</th><th>Year</th></tr></thead>${title("White", 3)}${row("11", "Silvaner", "2025")}${title("Red", 3, "td")}${row("31", "Pinot", "2021")}`;
+  const read = (rows: string) =>
+    readHtml(`<table>${rows}</table>`).blocks.map(({ kind, text, columns }) => [kind, text, columns]);
+  t.same(read(hours), [
+    ["text", "March to October", undefined],
+    ["row", "Sat\t10–16", undefined],
+    ["text", "Winter", undefined],
+    ["row", "Sat\t10–14", undefined],
+  ]);
+  const names = ["No.", "Wine", "Year"];
+  t.same(read(wines), [
+    ["text", "White", undefined],
+    ["row", "11\tSilvaner\t2025", names],
+    ["text", "Red", undefined],
+    ["row", "31\tPinot\t2021", names],
+  ]);
+  const named = `${title("Summer", 3)}<tr><th>Day</th><th>from</th><th>to</th></tr>${row("Sat", "9", "18")}${title("Winter", 3)}<tr><th>Day</th><th>morning</th><th>evening</th></tr>${row("Sat", "10", "16")}`;
+  t.same(
+    read(named).flatMap(([, , columns]) => [columns ?? []].flat()),
+    ["Day", "from", "to", "Day", "morning", "evening"],
+  );
+  const below = "<tr><td rowspan=2>Tadpoles</td><td>Monday</td></tr><tr><td>Friday</td></tr>";
+  t.same(read(below), [
+    ["row", "Tadpoles\tMonday", undefined],
+    ["row", "Tadpoles\tFriday", undefined],
+  ]);
+  const say = (html: string, ask: string) =>
+    replyTo(openLibrary([pageSource(`<table>${html}</table>`)]), readQuestion(ask, "en")).markdown;
+  t.match(say(hours, "are you open on sat in winter?"), "Winter\n\n- **Sat** 10–14");
+  t.match(say(wines, "Which year is the Pinot?"), "Red\n\n- **31** Wine: Pinot, Year: 2021");
+});
+
+t.test(
+  "no column is shown of rows that only other cells tell apart, and no number as the label of a row",
+  async (t) => {
+    const say = (html: string, ask: string) =>
+      replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+    const groups = plans("Group|Day|Teacher", [
+      ["Tadpoles", "Monday", "Sal"],
+      ["Tadpoles", "Friday", "Imran"],
+      ["Newts", "Tuesday", "Sal"],
+    ]);
+    t.match(say(groups, "who is the teacher of the tadpoles"), "- **Tadpoles** Day: Friday, Teacher: Imran");
+    const wines = plans("No.|Wine|Year", [
+      ["11", "Silvaner", "2025"],
+      ["12", "Riesling", "2024"],
+    ]);
+    t.match(
+      say(wines, "which years are there?"),
+      "- **11** Wine: Silvaner, Year: 2025\n- **12** Wine: Riesling, Year: 2024\n",
+    );
+  },
+);
+
+t.test("each definition of a term and each term of a definition is read", async (t) => {
+  const list = "<dl><dt>Pool</dt><dd>50 m</dd><dd>21 °C</dd><dt>Tub</dt><dt>Beck</dt><dd>cold</dd></dl><p>Come in.</p>";
+  const { blocks } = readHtml(list);
+  t.same(
+    blocks.map(({ text }) => text),
+    ["Pool\t50 m", "Pool\t21 °C", "Tub, Beck\tcold", "Come in."],
+  );
+});
+
+t.test("raised digits are no part of a figure", async (t) => {
+  const read = (html: string) => readHtml(`<p>${html}</p>`).blocks[0]!.text;
+  t.equal(read("Swim £48<sup>1</sup>, 18 m<sup>2</sup>"), "Swim £48 ¹, 18 m²");
+  t.equal(read("9<sup>30</sup> Uhr, 12<sup><b>95</b></sup> €<sup>2)</sup>"), "9.30 Uhr, 12.95 €²)");
+});
+
+t.test("the links of a menu are not quoted", async (t) => {
+  const { blocks } = readHtml(
+    "<nav><ul><li><a href='https://a.example/p'>Prices</a></li></ul></nav><ul><li><a href='https://a.example/q'>Rules</a></li></ul>",
+  );
+  t.same(
+    blocks.map(({ text, buttons }) => [text, buttons]),
+    [
+      ["Prices", true],
+      ["Rules", false],
+    ],
+  );
+});
+
+t.test("a header of a Markdown table that is like the rows below it is a row", async (t) => {
+  const read = (table: string) => documentSource(table).blocks.map(({ cells, columns }) => [cells, columns]);
+  t.same(read("| Jetty | 2.4 m |\n|---|---|\n| Bay | 6–9 m |"), [
+    [["Jetty", "2.4 m"], undefined],
+    [["Bay", "6–9 m"], undefined],
+  ]);
+  t.same(read("| | 2025 | 2026 |\n|---|---|---|\n| Visits | 1200 | 1300 |"), [
+    [
+      ["Visits", "1200", "1300"],
+      ["", "2025", "2026"],
+    ],
+  ]);
+  t.same(read("| Room | 1 night |\n|---|---|\n| Single | 80 € |"), [
+    [
+      ["Single", "80 €"],
+      ["Room", "1 night"],
+    ],
+  ]);
+});
+
+t.test("no quote ends with a question that the text answers afterwards", async (t) => {
+  const answer =
+    "Missed a lesson? You can make up one in each block of six weeks, in any group of the same level, if you tell us on the day before and if there is a place, which we can only say after we have counted.";
+  const text = `<p>${"Swimmers are taught in groups of six. ".repeat(12)}${answer} ${"Parents wait outside. ".repeat(9)}</p>`;
+  const { markdown } = replyTo(
+    openLibrary([pageSource(text)]),
+    readQuestion("how many swimmers are taught in a group", "en"),
+  );
+  t.match(markdown, "groups of six");
+  t.notMatch(markdown, /lesson\?\n/);
+});
+
 t.test("a section without a heading is told from the one before by the title of its source", async (t) => {
   const library = openLibrary([
     pageSource("<h2>Opening hours</h2><p>The mill is open on Sundays.</p>"),

@@ -99,6 +99,12 @@ t.test("a sentence passes if its figures are in the text, in any form", async (t
   ]);
 });
 
+t.test("the mark of a footnote is no digit of a figure", async (t) => {
+  const from = openLibrary([pageSource("<p>A swim costs £48<sup>1</sup>, a towel £2¹.</p>")]);
+  passes(t, ["A swim costs £48.", "A towel costs £2."], from);
+  goes(t, ["A swim costs £481.", "A towel costs £21."], from);
+});
+
 t.test("three decimals after a thousands separator are decimals", async (t) => {
   for (const written of ["1,234.567", "1.234,567"]) {
     const from = openLibrary([documentSource(`## Bridge\n\nThe bridge is ${written} m long.`)]);

@@ -49,10 +49,11 @@ export interface Cell {
   down: number;
 }
 
-interface Grid {
-  rows: string[][];
-  /** Names of the columns; undefined if no row is a header. */
-  columns: string[] | undefined;
+/** A row of a table; one cell across the whole table is the title of the rows below it. */
+interface Row {
+  cells: readonly string[];
+  /** Names of the columns, one for each cell; absent if the table has none or the numbers differ. */
+  columns?: readonly string[];
 }
 
 const MOST_COLUMNS = 60;
@@ -60,10 +61,37 @@ const MOST_COLUMNS = 60;
 export const MAX_HEADING_LENGTH = 200;
 
 /**
- * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Leading rows that
- * consist of header cells name the columns; several are joined.
+ * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Leading rows that consist of
+ * header cells name the columns, several are joined; those below a title name the columns from there.
  */
-export function gridOf(rows: readonly (readonly Cell[])[]): Grid {
+export function gridOf(rows: readonly (readonly Cell[])[]): Row[] {
+  const filled = filledOf(rows);
+  const isTitle = titlesOf(rows, filled);
+  const found: Row[] = [];
+  let columns: string[] | undefined;
+  for (let from = 0, to = 0; from < rows.length; from = to + 1) {
+    for (to = from; to < rows.length && !isTitle[to]; ) to++;
+    const isFirst = found.every(({ cells }) => cells.length === 1);
+    const heads =
+      headRows(rows.slice(from, to), to === rows.length) ||
+      (isFirst ? guessedHeads(rows.slice(from, to), filled.slice(from, to)) : 0);
+    if (heads > 0) columns = joinHeads(filled.slice(from, from + heads));
+    found.push(...filled.slice(from + heads, to).map((cells) => ({ cells, ...columnsFor(cells, columns) })));
+    if (to < rows.length) found.push({ cells: [rows[to]![0]!.text] });
+  }
+  return found;
+}
+
+/** For each row, if it is one cell across the whole table. */
+function titlesOf(rows: readonly (readonly Cell[])[], filled: readonly string[][]): boolean[] {
+  const width = Math.max(0, ...filled.filter((_, at) => rows[at]!.length > 1).map((cells) => cells.length));
+  return rows.map(([cell, ...others], at) => {
+    const isOnly = cell !== undefined && others.length === 0;
+    return isOnly && (cell.across >= width || filled[at]!.length === 1);
+  });
+}
+
+function filledOf(rows: readonly (readonly Cell[])[]): string[][] {
   const grid: string[][] = rows.map(() => []);
   const taken: boolean[][] = rows.map(() => []);
   for (const [at, row] of rows.entries()) {
@@ -78,17 +106,19 @@ export function gridOf(rows: readonly (readonly Cell[])[]): Grid {
       column += cell.across;
     }
   }
-  const filled = grid.map((row) => Array.from(row, (text) => text ?? ""));
-  const heads = headRows(rows, filled);
-  return { columns: heads === 0 ? undefined : joinHeads(filled.slice(0, heads)), rows: filled.slice(heads) };
+  return grid.map((row) => Array.from(row, (text) => text ?? ""));
 }
 
-/** The number of leading rows that are marked as header; else 1 if a column contains figures below a word. */
-function headRows(rows: readonly (readonly Cell[])[], filled: string[][]): number {
+/** The number of leading rows that are marked as header; 0 if no row is left below them. */
+function headRows(rows: readonly (readonly Cell[])[], isEnd: boolean): number {
   const marked = rows.findIndex((row) => row.length === 0 || !row.every(({ isHead, text }) => isHead || text === ""));
   const isMarked = rows[0]?.some(({ isHead, text }) => isHead && text !== "") ?? false;
-  if (isMarked && marked !== 0) return Math.max(0, marked);
-  const [first = [], ...others] = filled;
+  if (!isMarked) return 0;
+  return marked < 0 && !isEnd ? rows.length : Math.max(0, marked);
+}
+
+/** 1 if no cell is marked as header and a column contains figures below a word. */
+function guessedHeads(rows: readonly (readonly Cell[])[], [first = [], ...others]: string[][]): number {
   if (others.length < 2 || rows.some((row) => row.some(({ isHead }) => isHead))) return 0;
   const figure = (text: string | undefined) => /\d/.test(text ?? "");
   const isHead = first.some(

@@ -26,6 +26,8 @@ const TIME = new RegExp(
   `(?<![\\d.,:])(\\d{1,2})(?:(?::|\\s?h\\s?)(\\d{2})(?!\\d)|\\.(\\d{2})(?=\\s?${AFTER_HOUR})|(?=\\s?${AFTER_HOUR}))(?:\\s?([ap])\\.?m\\b\\.?)?`,
   "gi",
 );
+/** Marks of footnotes and exponents. */
+const RAISED = /[⁰¹²³⁴-⁹]+/g;
 const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
 const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
 const UNIT_BEFORE = new RegExp(`(${UNIT})\\s?$`, "iu");
@@ -37,7 +39,8 @@ const UNIT_NAMED = new RegExp(`(?<!\\d\\s?)${UNIT}(?!\\p{L})(?!\\s?\\d)`, "giu")
 /** The checkable facts of a text. Linear in its length. */
 export function figuresIn(text: string, language: string): Set<string> {
   const found = new Set<string>();
-  let rest = compatible(visibleCharacters(text)).replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
+  const visible = visibleCharacters(text).replace(RAISED, " ");
+  let rest = compatible(visible).replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
   const take = (pattern: RegExp, read: (match: string[]) => string | undefined) => {
     rest = rest.replace(pattern, (...match) => {
       const value = read(match);

@@ -1,7 +1,7 @@
 import { parseHTML } from "linkedom";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
-import { type Block, type Cell, columnsFor, gridOf, type Link, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
+import { type Block, type Cell, gridOf, type Link, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
 
 interface Parent {
   childNodes: Iterable<Node>;
@@ -77,9 +77,14 @@ class HtmlReader {
   /** Open elements of bold text, and its length in the line. */
   #bold = 0;
   #bolded = 0;
+  /** Open elements of raised text, and of navigation. */
+  #raised = 0;
+  #menus = 0;
   #isItem = false;
   #label: string | undefined;
+  /** The term of the next line, and of each definition until the next term. */
   #term = "";
+  #defined = "";
   /** Rows of the open table; a table in a cell is text of that cell. */
   #rows: Cell[][] | undefined;
   #depth = 0;
@@ -114,6 +119,8 @@ class HtmlReader {
     const name = element.localName;
     if (name === "a") this.#label = "";
     if (BOLD.has(name)) this.#bold++;
+    if (name === "sup") this.#raised++;
+    if (name === "nav") this.#menus++;
     if (name === "br" || BLOCKS.has(name)) this.#endLine();
     if (name === "table" && this.#depth++ === 0) this.#rows = [];
     if (this.#rows) {
@@ -121,6 +128,7 @@ class HtmlReader {
       return;
     }
     if (name === "li") this.#isItem = true;
+    if (name === "dd") this.#term = this.#defined;
     if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
   }
 
@@ -128,10 +136,14 @@ class HtmlReader {
     const name = element.localName;
     if (name === "a") this.#addLink(element);
     if (BOLD.has(name)) this.#bold--;
+    if (name === "sup") this.#raised--;
     if (this.#rows) this.#leaveInTable(element, name);
     else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
+    if (name === "dd") this.#term = "";
+    if (name === "dl") this.#defined = "";
+    if (name === "nav") this.#menus--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
@@ -153,23 +165,22 @@ class HtmlReader {
   }
 
   #endTable(): void {
-    const grid = gridOf(this.#rows!);
+    const rows = gridOf(this.#rows!);
     this.#rows = undefined;
     const links = this.#lineLinks;
     this.#lineLinks = [];
     const table = ++this.#tables;
-    for (const cells of grid.rows) {
+    for (const { cells, columns } of rows) {
       const texts = cells.filter((cell) => cell !== "");
-      const isRow = cells.length > 1;
-      const ofTable = isRow ? { cells, table, ...columnsFor(cells, grid.columns) } : {};
+      const ofTable = cells.length > 1 ? { cells, table, ...(columns ? { columns } : {}) } : {};
       const own = links.filter(({ label }) => texts.some((text) => text.includes(label)));
       if (texts.length > 0)
-        this.#push({ kind: isRow ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
+        this.#push({ kind: cells.length > 1 ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
     }
   }
 
   #add(text: string): void {
-    const spaced = text.replace(/\s+/g, " ");
+    const spaced = (this.#raised > 0 ? raised(text, /\d$/.test(this.#line)) : text).replace(/\s+/g, " ");
     this.#append(this.#line === "" || this.#isSpaced ? spaced.trimStart() : spaced);
     if (this.#label !== undefined) this.#label += spaced;
     if (this.#bold > 0) this.#bolded += lengthOf(spaced);
@@ -199,7 +210,7 @@ class HtmlReader {
     this.#isItem = false;
     this.#lineLinks = [];
     this.#term = "";
-    const buttons = !isItem && links.length > 0 && linked >= lengthOf(text);
+    const buttons = (!isItem || this.#menus > 0) && links.length > 0 && linked >= lengthOf(text);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
     else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
   }
@@ -212,13 +223,15 @@ class HtmlReader {
     return text;
   }
 
-  /** Ends the term of a definition: a question becomes a heading, any other term the first cell of a row. */
+  /** Ends the term of a definition: a question becomes a heading, any other term, or several, the first cell of a row. */
   #leaveTerm(): void {
     const term = this.#takeLine();
     if (!term.endsWith("?")) {
-      this.#term = term;
+      this.#term = [this.#term, term].filter((one) => one !== "").join(", ");
+      this.#defined = this.#term;
       return;
     }
+    this.#defined = "";
     this.#append(term);
     this.#addHeading(QUESTION_LEVEL);
   }
@@ -283,6 +296,12 @@ function isUnseen(style: string): boolean {
 function withoutComments(style: string): string {
   const [first = "", ...others] = style.split("/*");
   return first + others.map((part) => (part.includes("*/") ? part.slice(part.indexOf("*/") + 2) : "")).join("");
+}
+
+/** Raised digits are no part of the figure before them: "48 €¹" has a footnote, "9.30" its minutes or pence. */
+function raised(text: string, isAfterDigit: boolean): string {
+  if (isAfterDigit && /^\s*\d\d\s*$/.test(text)) return `.${text.trim()}`;
+  return (isAfterDigit ? " " : "") + text.replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]!);
 }
 
 /** Without white space. */

@@ -46,14 +46,24 @@ function linesOf(text: string, start: number): Line[] {
   return found;
 }
 
-/** The rows of a table; if a rule follows the first one, it names the columns. */
+/** The rows of a table; if a rule follows the first one, it names the columns, unless it is a row like the others. */
 function rowsOf(lines: readonly Line[]): Piece[] {
-  const hasHead = isRule(lines[1]?.text ?? "");
   const rows = lines.filter(({ text }) => !isRule(text)).map((line) => ({ ...line, cells: cellsOf(line.text) }));
-  const { columns } = gridOf(
+  const hasHead = isRule(lines[1]?.text ?? "") && !isAlike(rows);
+  const grid = gridOf(
     rows.map(({ cells }, at) => cells.map((text) => ({ text, isHead: hasHead && at === 0, across: 1, down: 1 }))),
   );
-  return rows.slice(columns ? 1 : 0).map((row) => ({ kind: "row", ...row, ...columnsFor(row.cells, columns) }));
+  return rows
+    .slice(-grid.length)
+    .map((row, at) => ({ kind: "row", ...row, ...columnsFor(row.cells, grid[at]?.columns) }));
+}
+
+/** True if each cell of the first row is a figure like one below it: `| Single | 80 € |`. Markdown has no table without a header. */
+function isAlike([head, ...others]: readonly { cells: string[] }[]): boolean {
+  const formOf = (cell = "") => cell.replace(/\d+(?:[.,:]\d+)*(?:\s?[-–]\s?\d+(?:[.,:]\d+)*)?/g, "#");
+  const isLike = (cell: string, at: number) => others.some(({ cells }) => formOf(cells[at + 1]) === formOf(cell));
+  const figures = head?.cells.slice(1) ?? [];
+  return figures.length > 0 && figures.every((cell, at) => /\d/.test(cell) && !/^\d+$/.test(cell) && isLike(cell, at));
 }
 
 function cellsOf(row: string): string[] {
