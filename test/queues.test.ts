@@ -185,15 +185,15 @@ t.test("a job listens to its process only while it runs, and hears that it stops
   const stopping = new AbortController();
   const heard: unknown[] = [];
   const listeners = () => getEventListeners(stopping.signal, "abort").length;
-  const attempt = (run: WorkerRow["run"], lane?: () => string) =>
-    perform(runtime, { name: "knowledge.index", run, ...(lane && { lane }) }, bull as never, stopping.signal);
+  const attempt = (run: WorkerRow["run"], group?: () => string) =>
+    perform(runtime, { name: "knowledge.index", run, ...(group && { group }) }, bull as never, stopping.signal);
   const bull = { id: "a", queueName: "knowledge", data: { handle: "acme", documentId: "a" }, opts: {} };
   const listening: WorkerRow["run"] = async (_runtime, _data, { signal }) => {
     signal.addEventListener("abort", () => heard.push("too late"));
     t.equal(listeners(), 1);
   };
   await attempt(listening);
-  await attempt(listening, () => "lane");
+  await attempt(listening, () => "group");
   await t.rejects(
     attempt(() => Promise.reject(new Error("failed"))),
     { message: "failed" },
@@ -248,7 +248,7 @@ t.test("a job that calls other people's servers runs again after one stall, and 
   const after = (stalledCounter: number) => {
     const run = async () => void ran.push(stalledCounter);
     const bull = { id: "a", queueName: "knowledge", data: indexing("a").data, opts: {}, stalledCounter };
-    const row: WorkerRow = { name: "knowledge.index", run, lane: () => "acme" };
+    const row: WorkerRow = { name: "knowledge.index", run, group: () => "acme" };
     return perform(runtime, row, bull as never, new AbortController().signal);
   };
   await after(0);

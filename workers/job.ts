@@ -22,8 +22,8 @@ export interface Attempt {
 export interface WorkerRow {
   name: JobName;
   run: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
-  /** The lane of a job that calls other people's servers. A process runs only a few jobs of one lane at a time. */
-  lane?: ((data: never) => string) | undefined;
+  /** The group of a job that calls other people's servers. A process runs only a few jobs of one group at a time. */
+  group?: ((data: never) => string) | undefined;
   /** How often such a job may stall, default 1: no server may end one worker after the other. */
   maxStalls?: number;
   /** Runs when the job is given up after its stalls. */
@@ -36,9 +36,9 @@ export interface WorkerRow {
 export function jobRow<N extends JobName>(
   name: N,
   run: (runtime: Runtime, data: JobData<N>, attempt: Attempt) => Promise<unknown>,
-  lane?: (data: JobData<N>) => string,
+  group?: (data: JobData<N>) => string,
 ): WorkerRow {
-  return { name, run: run as WorkerRow["run"], lane: lane as WorkerRow["lane"] };
+  return { name, run: run as WorkerRow["run"], group: group as WorkerRow["group"] };
 }
 
 /** Work that is repeated; the signal ends it. It resolves to "busy" if another process was at it. */
@@ -71,15 +71,15 @@ export async function repeat(runtime: Runtime, task: Task, { ms, signal, failure
 export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, stopping: AbortSignal): Promise<void> {
   try {
     checkData(row.name, bull.data);
-    const { lane, maxStalls = 1 } = row;
+    const { group, maxStalls = 1 } = row;
     await withSignal([stopping], async (signal) => {
       const attempt = attemptOf(bull, signal);
-      if (lane && bull.stalledCounter > maxStalls) {
+      if (group && bull.stalledCounter > maxStalls) {
         await row.giveUp?.(runtime, bull.data as never, attempt);
         throw new UnrecoverableError("The job stalled too often.");
       }
       const running = row.run(runtime, bull.data as never, attempt);
-      await (lane ? unlessStopped(running, signal) : running);
+      await (group ? unlessStopped(running, signal) : running);
     });
   } catch (error) {
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);

@@ -11,7 +11,7 @@ import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/
 import type { JobData, QueueName } from "../schemas/jobs.ts";
 import { jobRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
 
-/** Every job with its function, and its lane if it calls other people's servers. */
+/** Every job with its function, and its group if it calls other people's servers. */
 export const workerRows: WorkerRow[] = [
   jobRow("account.sign-in-code", sendSignInCode),
   jobRow("assistant.answer", answerRun),

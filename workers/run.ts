@@ -22,9 +22,9 @@ const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFai
 /** Ms after which a job of a silent worker is stalled, and between two checks for stalled jobs, which then run again. */
 const STALL_OPTIONS = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
 
-/** Jobs of one lane that a process runs at a time, and ms after which a job whose lane is full is tried again. */
-const MAX_LANE_JOBS = 4;
-const LANE_RETRY_MS = 1000;
+/** Jobs of one group that a process runs at a time, and ms after which a job whose group is full is tried again. */
+const MAX_GROUP_JOBS = 4;
+const GROUP_RETRY_MS = 1000;
 
 /** Workers of a process. `close` lets running jobs finish or gives them back. */
 export interface Workers {
@@ -34,8 +34,8 @@ export interface Workers {
 
 /**
  * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Calls to endpoints, name servers and calendar
- * servers occupy a slot while they wait, and a slow server must not block the others (`Lanes`, `slotless`). Rules wait for Redis more than they
- * compute.
+ * servers occupy a slot while they wait, and a slow server must not block the others (`JobGroups`, `slotless`). Rules wait for Redis more
+ * than they compute.
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 
@@ -47,8 +47,8 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   const [stopping, interrupting] = [new AbortController(), new AbortController()];
   // An answer that a visitor reads can't be given back once it has begun, and calls to other servers may finish in time. All other jobs
   // continue in another process.
-  const signalOf = ({ name, lane }: WorkerRow) =>
-    (jobs[name].queue === "generation" || lane ? interrupting : stopping).signal;
+  const signalOf = ({ name, group }: WorkerRow) =>
+    (jobs[name].queue === "generation" || group ? interrupting : stopping).signal;
   const workers = served.map((queue) => startWorker(runtime, queue, { shared, signalOf }));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   await heartbeat(runtime, served);
@@ -79,7 +79,7 @@ function startWorker(
   queue: QueueName,
   { shared, signalOf }: { shared: ReturnType<typeof connect>; signalOf: (row: WorkerRow) => AbortSignal },
 ): Worker {
-  const lanes = new Lanes();
+  const groups = new JobGroups();
   const rows = new Map(
     workerRows.filter(({ name }) => jobs[name].queue === queue).map((row) => [row.name as string, row]),
   );
@@ -87,12 +87,12 @@ function startWorker(
     const row = rows.get(bull.name);
     Object.assign(bull.opts, retryPolicy(bull.name));
     if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
-    const lane = row.lane?.(bull.data as never);
-    if (lane !== undefined && !lanes.enter(lane)) return delayJob(bull, token);
+    const group = row.group?.(bull.data as never);
+    if (group !== undefined && !groups.enter(group)) return delayJob(bull, token);
     if (row.slotless) worker.concurrency++;
     await perform(runtime, row, bull, signalOf(row)).finally(() => {
       if (row.slotless) worker.concurrency--;
-      if (lane !== undefined) lanes.leave(lane);
+      if (group !== undefined) groups.leave(group);
     });
   };
   const options = {
@@ -123,7 +123,7 @@ async function pauseAfterError(worker: Worker): Promise<void> {
 
 /** Gives a job back to its queue for a moment, without counting a failed attempt. */
 async function delayJob(bull: BullJob, token: string | undefined): Promise<never> {
-  await bull.moveToDelayed(Date.now() + LANE_RETRY_MS * (0.5 + Math.random()), token);
+  await bull.moveToDelayed(Date.now() + GROUP_RETRY_MS * (0.5 + Math.random()), token);
   throw new DelayedError();
 }
 
@@ -133,21 +133,21 @@ function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }
 
-/** The lanes of a queue: slow servers of one handle or account leave room for the jobs of all others. */
-class Lanes {
+/** The running jobs of a queue by their groups: slow servers of one handle or account leave room for the jobs of all others. */
+class JobGroups {
   readonly #running = new Map<string, number>();
 
-  /** True if a job of the lane may run now; the job must `leave` afterwards. */
-  enter(lane: string): boolean {
-    const running = this.#running.get(lane) ?? 0;
-    if (running === MAX_LANE_JOBS) return false;
-    this.#running.set(lane, running + 1);
+  /** True if a job of the group may run now; the job must `leave` afterwards. */
+  enter(group: string): boolean {
+    const running = this.#running.get(group) ?? 0;
+    if (running === MAX_GROUP_JOBS) return false;
+    this.#running.set(group, running + 1);
     return true;
   }
 
-  leave(lane: string): void {
-    const left = (this.#running.get(lane) ?? 0) - 1;
-    if (left > 0) this.#running.set(lane, left);
-    else this.#running.delete(lane);
+  leave(group: string): void {
+    const left = (this.#running.get(group) ?? 0) - 1;
+    if (left > 0) this.#running.set(group, left);
+    else this.#running.delete(group);
   }
 }

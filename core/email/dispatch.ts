@@ -98,8 +98,8 @@ class Dispatcher {
     const share = Math.max(1, Math.floor(free / due));
     let started = 0;
     for (const claim of claimed) {
-      const most = Math.min(free - started, this.#maxOfHandle(queue) - this.#runningOf(claim.lane));
-      if (most > 0) started += await this.#take(claim, { queue, share, most });
+      const max = Math.min(free - started, this.#maxOfHandle(queue) - this.#runningOf(claim.lane));
+      if (max > 0) started += await this.#take(claim, { queue, share, max });
     }
     return started;
   }
@@ -114,7 +114,7 @@ class Dispatcher {
 
   async #take(
     claim: ClaimedLane,
-    { queue, share, most }: { queue: MailQueueName; share: number; most: number },
+    { queue, share, max }: { queue: MailQueueName; share: number; max: number },
   ): Promise<number> {
     const { redis, id, now } = this.#runtime;
     const [token, real, at] = [id(""), Date.now(), now()];
@@ -124,7 +124,7 @@ class Dispatcher {
       handle: keys.handle(claim.lane),
     };
     const [nextPoll, ...rows] = await scripts.takeDeliveries(redis, scriptKeys, {
-      ...{ perTurn: share, maxRank: MAX_RANKS[queue], most, token, ...HANDLE_LIMIT },
+      ...{ share, maxRank: MAX_RANKS[queue], max, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
     for (const row of rows) this.#start(leasedDelivery(claim.lane, token, row));

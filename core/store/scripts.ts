@@ -126,7 +126,7 @@ export const scripts = scriptsOf({
     needs: ["email", "bucket"],
   }).of<
     {
-      perTurn: number;
+      share: number;
       maxRank: number;
       now: number;
       leaseEndsAt: number;
@@ -135,7 +135,7 @@ export const scripts = scriptsOf({
       at: number;
       interval: number;
       burst: number;
-      most: number;
+      max: number;
     },
     [
       nextPoll: string,

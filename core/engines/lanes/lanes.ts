@@ -9,7 +9,7 @@ export interface ClaimedLane {
 }
 
 /**
- * A fair queue: a sorted set of lanes by the real time of their next slot. A claimed lane goes to the end, so a long lane never delays
+ * A fair queue: a sorted set of lanes by the real time at which each is due. A claimed lane goes to the end, so a long lane never delays
  * another. Lanes never leave by themselves: a crash after a claim delays a lane by at most the lease.
  */
 export class FairQueue {
@@ -21,12 +21,12 @@ export class FairQueue {
     this.#key = key;
   }
 
-  /** Schedules a lane at a real time in ms, unless it has an earlier slot. */
+  /** Makes a lane due at a real time in ms, unless it is due earlier. */
   async enqueue(lane: string, at = Date.now()): Promise<void> {
     await this.#redis.zadd(this.#key, "LT", positionAt(at), lane);
   }
 
-  /** Adds a lane with its first slot at a real time in ms; a queued lane keeps its slot. */
+  /** Adds a lane that is first due at a real time in ms; a queued lane keeps its time. */
   async enlist(lane: string, at = Date.now()): Promise<void> {
     await this.#redis.zadd(this.#key, "NX", positionAt(at), lane);
   }

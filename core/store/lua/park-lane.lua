@@ -1,5 +1,5 @@
--- Moves a claimed lane to the time of its next turn, unless its position has changed since the claim.
--- Keys: lanes (zset lane -> real µs of its next turn)
+-- Makes a claimed lane due later, unless its position has changed since the claim.
+-- Keys: lanes (zset lane -> real µs when it is due)
 -- Input: lane, position (at the claim), nextUs (its next position)
 -- Returns 1 if the lane was moved, else 0.
 if redis.call('ZSCORE', keys.lanes, input.lane) ~= input.position then return 0 end

@@ -1,7 +1,7 @@
 -- Leases due deliveries of a handle, the first rank first. Before that, returns expired leases to the queue.
 -- Keys: those of email-prelude.lua, leases (zset), bucket, handle (hash)
--- Input: perTurn (deliveries), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain ms), interval (µs
---   until a new token), burst, most (deliveries for a handle of any weight)
+-- Input: share (deliveries for a weight of 1), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain
+--   ms), interval (µs until a new token), burst, max (deliveries for a handle of any weight)
 -- Returns {real ms at which there may be more ("" for unknown), [name, json, content, attempt, quota] for each delivery}.
 local now, at = input.now, input.at
 
@@ -18,7 +18,7 @@ for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', now, 'LIM
 end
 
 local weight = tonumber(redis.call('HGET', keys.handle, 'mailWeight') or '1')
-local due, most = {}, math.min(input.perTurn * weight, input.most)
+local due, most = {}, math.min(input.share * weight, input.max)
 for rank = 0, input.maxRank do
   if #due < most then
     local names = redis.call('ZRANGEBYSCORE', keys.queues .. rank, '-inf', now, 'LIMIT', 0, most - #due)
