@@ -10,7 +10,7 @@ export async function admit(
   access: Access,
   request: { authorization: string; handle: string | undefined },
 ): Promise<Partial<Caller>> {
-  if (access.kind === "open") return {};
+  if (access.kind === "public") return {};
   if (access.kind === "metrics") return admitOperator(runtime, request.authorization);
   const token = bearer(request.authorization);
   if (access.kind === "user") return runtime.sessions.check(token);

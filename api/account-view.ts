@@ -1,6 +1,6 @@
 import type { AuthorizationStep, ConsentRequest, PairingVisit, SignInStep } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import { fillPlaceholders } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/placeholders.ts";
 import type { PairingDecided } from "../schemas/account.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import {
@@ -162,12 +162,12 @@ function consentView(step: ConsentRequest, asked: Request): View {
   const { authorize: words, connect, pairing } = wordsOf(language);
   const target = new URL(request.redirect_uri);
   // In an address with an app's own scheme the host is a word of the app's choice.
-  const place = /^https?:$/.test(target.protocol)
+  const redirectTarget = /^https?:$/.test(target.protocol)
     ? target.host
     : fillPlaceholders(words.onDevice, { scheme: target.protocol });
   const facts = factList([
     [words.app, sentence(words.named, { client })],
-    [words.place, place],
+    [words.place, redirectTarget],
     [connect.handle, handle],
     [connect.user, user],
   ]);

@@ -98,7 +98,7 @@ export function signInRows(path: string): Row[] {
 }
 
 const authorize = "/oauth/authorize";
-const person = { ...browserPage, said: { invalid_request: "appUnknown" } } as const;
+const person = { ...browserPage, failureTexts: { invalid_request: "appUnknown" } } as const;
 const client = { errorView: (fail: Fail) => view.oauthFailureView(fail), hidden: true };
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */

@@ -19,7 +19,7 @@ import { asFail, problemView } from "./problem.ts";
 import { sendView } from "./reply.ts";
 import { headerFields, mayBePageHost, Request } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
-import { type RouteMatch, Routes } from "./routes.ts";
+import { type RouteMatch, RowRouter } from "./router.ts";
 import { rows } from "./rows.ts";
 import { sendStream } from "./stream.ts";
 
@@ -39,7 +39,7 @@ export function buildApp(runtime: Runtime): Koa {
   // Only the last forwarded address is trusted: the proxy adds it.
   const app = new Koa({ proxy: env.TRUST_PROXY, maxIpsCount: 1 });
   const metrics = new Metrics(runtime);
-  const routes = new Routes(rows(metrics, env.LOGIN_BUILTIN ? new URL(env.LOGIN_URL).pathname : undefined));
+  const routes = new RowRouter(rows(metrics, env.LOGIN_BUILTIN ? new URL(env.LOGIN_URL).pathname : undefined));
   // HTTPS only, from now on (RFC 6797).
   const isSecure = env.production && env.BASE_URL.startsWith("https:");
   const secure: Record<string, string> = isSecure ? { "Strict-Transport-Security": "max-age=31536000" } : {};
@@ -69,7 +69,7 @@ function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<void> {
+async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promise<void> {
   // A request for "http://" has no path.
   if (!ctx.path) throw new Fail("not_found");
   if (ctx.req.headers.origin && allowOrigin(runtime, routes, ctx)) return;
@@ -81,7 +81,7 @@ async function handle(runtime: Runtime, routes: Routes, ctx: Context): Promise<v
   else await serve(runtime, found, ctx);
 }
 
-function throwUnmatched(routes: Routes, ctx: Context): never {
+function throwUnmatched(routes: RowRouter, ctx: Context): never {
   const methods = routes.methods(ctx.path);
   if (methods.length === 0) throw new Fail("not_found");
   ctx.set("Allow", methods.join(", "));
@@ -92,12 +92,12 @@ function throwUnmatched(routes: Routes, ctx: Context): never {
  * Allows any origin to call public rows, without credentials, and the application's origin to call all others (docs/reference.md, "CORS").
  * True for a preflight request, which has its reply then.
  */
-function allowOrigin({ env }: Runtime, routes: Routes, ctx: Context): boolean {
+function allowOrigin({ env }: Runtime, routes: RowRouter, ctx: Context): boolean {
   const isPreflight = ctx.method === "OPTIONS";
   const method = isPreflight ? ctx.get("access-control-request-method") : ctx.method;
   if (method === "") return false;
   const row = routes.find(ctx.path, method)?.row;
-  const isPublic = row ? row.access.kind === "open" : ctx.path.startsWith("/v2/public/");
+  const isPublic = row ? row.access.kind === "public" : ctx.path.startsWith("/v2/public/");
   const origin = ctx.get("origin");
   const isAllowed = isPublic || origin === new URL(env.APP_URL).origin;
   if (isAllowed) {
@@ -166,7 +166,7 @@ function isWrite({ access, method, isReadOnly = false }: Row): boolean {
 
 /** The audited id: the one in the path, unless it is an address, which an erasure must find; else the one that the row reads from its result. */
 function auditEntry(row: Row, { handle: _, email: _address, ...named }: RouteMatch["parameters"], result: unknown) {
-  const subject = Object.values(named).join("/") || (row.wrote?.(result as never) ?? "");
+  const subject = Object.values(named).join("/") || (row.auditedId?.(result as never) ?? "");
   return { route: `${row.method} ${row.path}`, subject };
 }
 

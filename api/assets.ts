@@ -38,7 +38,7 @@ const headers = {
 
 /** A file, read once per process. */
 const asset = lazyByKey((file: string): SharedBody => {
-  const place = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((url) => existsSync(url));
-  if (!place) throw new Fail("not_found");
-  return sharedBody(contentTypes[extname(file)] as string, readFileSync(place));
+  const url = fileName.test(file) && folders.map((folder) => new URL(file, folder)).find((one) => existsSync(one));
+  if (!url) throw new Fail("not_found");
+  return sharedBody(contentTypes[extname(file)] as string, readFileSync(url));
 });

@@ -19,20 +19,20 @@ const eventStream = {
 };
 /** The assistant writes its own log line, so that no visitor's question is logged. */
 const unlogged = { logged: false, errorLogName: "assistant" as const };
-const asked = { guard: core.admitQuestion, ...unlogged };
-const opened = { subject: core.mustBeOpen, ...unlogged };
+const throttled = { guard: core.admitQuestion, ...unlogged };
+const gated = { subject: core.mustBeOpen, ...unlogged };
 
 /** The anonymous assistant of a page, and the form inside the widget's sandboxed frame. */
 export const assistantRows: Row[] = [
   route(`POST ${page}/agentic-question`, anyone, shape.question, core.askQuestion, {
-    ...asked,
+    ...throttled,
     returns: shape.questionAnswer,
     description:
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route is the legacy contract and stays available for clients that do not stream.",
     failures: ["not_found", "question_too_long"],
   }),
   route(`POST ${page}/agentic-chat`, anyone, shape.chatRequest, core.chat, {
-    ...asked,
+    ...throttled,
     limit: 1_048_576,
     // Old messages are never refused, however many they are: only the last ones are read.
     maxValues: 524_288,
@@ -43,7 +43,7 @@ export const assistantRows: Row[] = [
     produces: eventStream,
   }),
   route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, shape.chatStream, core.resumeChat, {
-    ...opened,
+    ...gated,
     headerInputs: ["lastEventId"],
     summary: "Resume the answer of a chat",
     description:
@@ -53,13 +53,13 @@ export const assistantRows: Row[] = [
     empty: { 204: "Nothing to replay" },
   }),
   route(`DELETE ${page}/agentic-chat/:chatId/stream`, anyone, nothing, core.stopChat, {
-    ...opened,
+    ...gated,
     summary: "Stop the answer of a chat",
     description: "Ends the generation at once. It is no error if none is running.",
     failures: ["not_found"],
   }),
   route(`GET ${page}/lead-sections/:sectionId/form`, anyone, nothing, core.readLeadForm, {
-    ...opened,
+    ...gated,
     view: (form, request) => leadFormView(form, pageOrigins(form, request)),
     summary: "Get the form of a lead section",
     description:

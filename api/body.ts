@@ -26,7 +26,7 @@ const MAX_VALUES = 50_000;
 /** Reads the body as the row allows: an object, or for `raw` its bytes as they arrive. An absent body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
   if (!hasBody(ctx) && row.accepts !== "raw") return {};
-  const limit = row.limit ?? (row.access.kind === "open" ? limits.public : limits.owner);
+  const limit = row.limit ?? (row.access.kind === "public" ? limits.public : limits.owner);
   if ((ctx.request.length ?? 0) > limit) throw new Fail("payload_too_large");
   if (row.accepts === "raw") return { body: bytes(ctx, limit), headers: ctx.headers };
   if (!isAccepted(ctx, row)) {

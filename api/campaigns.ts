@@ -22,7 +22,7 @@ const ruleFailures = [
 export const campaignRows: Row[] = [
   route(`POST ${campaigns}`, creator, shape.newCampaign, core.createCampaign, {
     status: 201,
-    wrote: ({ campaign }) => campaign.campaignId,
+    auditedId: ({ campaign }) => campaign.campaignId,
     returns: object({ campaign: shape.campaign }),
     description: "Without `campaignId` one is generated.",
     failures: ["campaign_already_exists"],
@@ -69,7 +69,7 @@ export const campaignRows: Row[] = [
   }),
   route("POST /v2/handles/:handle/conversions", creator, shape.newConversion, recordConversion, {
     status: 202,
-    wrote: ({ conversion }) => conversion.conversionId,
+    auditedId: ({ conversion }) => conversion.conversionId,
     returns: object({ conversion: shape.conversion }),
     description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",
     failures: ["campaign_not_found", "lead_not_found"],

@@ -6,8 +6,8 @@ import type { BullBoardQueues, IServerAdapter, UIConfig } from "@bull-board/api/
 import Router from "@koa/router";
 import type { Context } from "koa";
 import { Fail } from "../core/platform/errors.ts";
+import { escapeHtml } from "../core/platform/escaping.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
-import { escapeHtml } from "../core/platform/words.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import { nothing } from "../schemas/schema.ts";
 import { admit } from "./access.ts";

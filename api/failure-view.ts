@@ -41,15 +41,15 @@ export function failureView(fail: Fail, request: Request): View {
   const words = wordsOf(language);
   const { title, advice } = words.failures[failureName(fail, request)];
   // A row with its own text is one whose fields were not typed by the visitor.
-  const wrong = request.said[fail.code] ? undefined : mistakes(fail.details.errors ?? [], words);
+  const wrong = request.failureTexts[fail.code] ? undefined : mistakes(fail.details.errors ?? [], words);
   const body = html`<p>${wrong ?? advice}</p>\n${nextLink(fail, request, words)}`;
   const script = request.formPage === undefined ? undefined : "back.js";
   return cardView({ language, title, status: fail.status, body, script, isFramed: true });
 }
 
 /** The text of a failure: the row's choice, else that of the code, else that of the status. */
-export function failureName({ code, status }: Fail, { said }: Request): FailureName {
-  return said[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
+export function failureName({ code, status }: Fail, { failureTexts }: Request): FailureName {
+  return failureTexts[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
 }
 
 /** The invalid fields, by name; undefined if none is. */

@@ -4,7 +4,7 @@ import { Fail } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import type { View } from "./route.ts";
-import type { RouteMatch } from "./routes.ts";
+import type { RouteMatch } from "./router.ts";
 
 /** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {

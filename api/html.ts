@@ -1,5 +1,5 @@
+import { escapeHtml } from "../core/platform/escaping.ts";
 import { directionOf } from "../core/platform/language-tags.ts";
-import { escapeHtml } from "../core/platform/words.ts";
 import type { View } from "./route.ts";
 
 /** Markup: what it contains is already escaped. */

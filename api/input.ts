@@ -16,10 +16,10 @@ const MAX_ERRORS = 20;
 /** Checks the merged input of a row and returns it with defaults; throws the code that the shape names, or `invalid_request`. */
 export function checkInput(row: Row, input: Record<string, unknown>): unknown {
   if (hasQuery(row)) readIntegers(row.input, input);
-  const isOpen = row.access.kind === "open";
-  normaliseInput(row.input, input, isOpen);
+  const isPublic = row.access.kind === "public";
+  normaliseInput(row.input, input, isPublic);
   // The engine compiles a schema at its first use.
-  const check = engines[isOpen ? "public" : "owner"].compile(row.input);
+  const check = engines[isPublic ? "public" : "owner"].compile(row.input);
   if (check(input)) return input;
   throw failure(row.input, { found: check.errors ?? [], input });
 }

@@ -46,7 +46,7 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${integrations}/caldav/credentials`, creator, shape.newCaldavCredential, core.connectCaldav, {
     status: 201,
-    wrote: ({ credential }) => credential.credentialId,
+    auditedId: ({ credential }) => credential.credentialId,
     returns: object({ credential: shape.credential }),
     summary: "Connect a CalDAV account",
     description: "Logs in at the calendar server first. `detail` says why a connection failed.",
@@ -63,7 +63,7 @@ export const integrationRows: Row[] = [
     shape.selectedCalendars,
     core.selectCalendars,
     {
-      wrote: ({ selectedCalendars }) => selectedCalendars.credentialId,
+      auditedId: ({ selectedCalendars }) => selectedCalendars.credentialId,
       returns: object({ selectedCalendars: shape.selectedCalendars }),
       summary: "Select the calendars of an account",
       description:

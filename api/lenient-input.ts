@@ -1,6 +1,6 @@
+import { firstCharacters, sameWord } from "../core/platform/characters.ts";
 import { asObject } from "../core/platform/json.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
-import { cutText, sameWord } from "../core/platform/words.ts";
 import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
 
 /**
@@ -42,7 +42,7 @@ function text(schema: Schema<unknown>, value: unknown): unknown {
   const given = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
   if (typeof given !== "string") return isDecoration ? undefined : given;
   const isTrimmed = isOptional(schema) || schema["x-trim"] === true;
-  const cut = isDecoration ? cutText(given, schema.maxLength as number) : isTrimmed ? given.trim() : given;
+  const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? given.trim() : given;
   if (isDecoration && schema.format === "language" && !isLanguageTag(cut)) return undefined;
   return foldedText(schema, cut);
 }

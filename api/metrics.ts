@@ -70,7 +70,7 @@ export class Metrics {
       this.#memory.set({ server, kind: "used" }, used);
       this.#memory.set({ server, kind: "limit" }, limit);
     }
-    for (const { queue, living } of served) this.#served.set({ queue }, living ? 1 : 0);
+    for (const { queue, isAlive } of served) this.#served.set({ queue }, isAlive ? 1 : 0);
   }
 
   #showIndex({ kind, serving }: IndexStatus): void {

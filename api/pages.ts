@@ -11,7 +11,7 @@ const visitor = { headerInputs: ["cookie", "method"] } as const;
 export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, shape.newPage, core.createPage, {
     status: 201,
-    wrote: ({ page }) => page.pageSlug,
+    auditedId: ({ page }) => page.pageSlug,
     returns: object({ page: shape.page }),
     description:
       "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",

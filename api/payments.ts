@@ -12,7 +12,7 @@ const checkout = `${pagePath}/checkout` as const;
 const purchases = "/v2/handles/:handle/pages/:pageSlug/purchases";
 const headerInputs = ["host"] as const;
 const visitor = { headerInputs, errorView: failureView };
-const payer = { guard: core.admitPayer, headerInputs, said: { service_unavailable: "paymentAway" } } as const;
+const payer = { guard: core.admitPayer, headerInputs, failureTexts: { service_unavailable: "paymentAway" } } as const;
 
 export const paymentRows: Row[] = [
   route(`POST ${checkout}`, anyone, shape.pageCheckout, core.startPageCheckout, {

@@ -37,21 +37,21 @@ export class Request {
   readonly parameters: Readonly<Record<string, string>>;
   /** Path and query as requested. */
   readonly address: string;
-  readonly said: FailureTexts;
+  readonly failureTexts: FailureTexts;
   readonly #ctx: Context;
   readonly #ofFailure: string | null;
 
   /** `ofFailure`: the language of the handle of a failed request. */
   constructor(runtime: Runtime, ctx: Context, ofFailure: string | null = null) {
     const { row, parameters = {} } = ctx.state as {
-      row?: { said?: FailureTexts };
+      row?: { failureTexts?: FailureTexts };
       parameters?: Record<string, string>;
     };
     this.runtime = runtime;
     this.method = ctx.method;
     this.parameters = parameters;
     this.address = onThisHost(ctx.originalUrl);
-    this.said = row?.said ?? {};
+    this.failureTexts = row?.failureTexts ?? {};
     this.#ctx = ctx;
     this.#ofFailure = ofFailure;
   }

@@ -8,7 +8,7 @@ import type { FailureTexts, headerFields, Request } from "./request.ts";
 
 /** Who may call. There is no default: every row names its access. */
 export type Access =
-  | { kind: "open" }
+  | { kind: "public" }
   | { kind: "user" }
   | {
       kind: "handle";
@@ -21,7 +21,7 @@ export type Access =
   | { kind: "metrics" };
 
 /** No token is read, unknown input is dropped, and any origin may call. */
-export const anyone: Access = { kind: "open" };
+export const anyone: Access = { kind: "public" };
 export const user: Access = { kind: "user" };
 /** A session whose user has at least this role on the path's handle. */
 export const creator: Access = { kind: "handle", role: "CREATOR" };
@@ -72,7 +72,7 @@ export interface Columns<R> {
   /** Renders failures of a route that only people use; undefined falls back to the problem document. */
   errorView: (fail: Fail, request: Request) => View | undefined;
   /** Failure texts of this route, if those of the code don't fit. */
-  said: FailureTexts;
+  failureTexts: FailureTexts;
   /** Further parameters of `WWW-Authenticate`. */
   challenge: (runtime: Runtime, parameters: Record<string, string>) => Record<string, string>;
   /** Headers of every successful response. */
@@ -82,7 +82,7 @@ export interface Columns<R> {
   /** True for a POST that changes no data of the owner; the audit stream records writes only. */
   isReadOnly: boolean;
   /** The audited id of the result, for a POST whose path has no id below the handle. */
-  wrote: (result: R) => string;
+  auditedId: (result: R) => string;
   /** Who wrote to which handle on a page for browsers, whose path and header name neither; undefined if nothing was written. */
   audited: (result: R) => { userId: string; handle: string } | undefined;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */

@@ -2,7 +2,7 @@ import { settingsOf } from "../core/account/face.ts";
 import { visibleCharacters } from "../core/platform/characters.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import { formatMinutes, formatMoney, formatTime } from "../core/platform/formats.ts";
-import { fillPlaceholders } from "../core/platform/words.ts";
+import { fillPlaceholders } from "../core/platform/placeholders.ts";
 import { bookingFacts, type EventPage, type OwnerState, type OwnerVisit } from "../core/scheduling/face.ts";
 import { hasWords, languages, type Words, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import type { Booking, BookingAnswer, PublicEvent } from "../schemas/scheduling.ts";

@@ -18,7 +18,7 @@ const ownerLink = "/apps/scheduling/:handle/:bookingUid/:purpose/:token";
 const visitor = { guard: core.admitVisitor, tag: "Booking" };
 const visitorPage = {
   errorView: view.schedulingFailure,
-  said: { not_found: "eventMissing", service_unavailable: "calendarAway" },
+  failureTexts: { not_found: "eventMissing", service_unavailable: "calendarAway" },
 } as const;
 const headerInputs = ["visitorLanguage"] as const;
 const unchanged = { 304: "The copy whose `ETag` is in `If-None-Match` is current" };
@@ -30,7 +30,7 @@ const unchanged = { 304: "The copy whose `ETag` is in `If-None-Match` is current
 export const schedulingRows: Row[] = [
   route(`POST ${schedules}`, creator, shape.newSchedule, core.putSchedule, {
     created: 201,
-    wrote: ({ schedule }) => schedule.scheduleId,
+    auditedId: ({ schedule }) => schedule.scheduleId,
     returns: object({ schedule: shape.schedule }),
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
@@ -42,7 +42,7 @@ export const schedulingRows: Row[] = [
   route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule),
   route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,
-    wrote: ({ eventType }) => eventType.eventTypeId,
+    auditedId: ({ eventType }) => eventType.eventTypeId,
     returns: object({ eventType: shape.eventType }),
     description: "Without `scheduleId` the oldest schedule of the handle applies.",
     failures: ["schedule_not_found", "event_type_slug_taken"],
@@ -179,7 +179,7 @@ export const schedulingRows: Row[] = [
   route(`POST ${feed}`, creator, shape.newCalendarFeed, core.createCalendarFeed, {
     status: 201,
     returns: object({ feed: shape.shownCalendarFeed }),
-    wrote: () => "calendar-feed",
+    auditedId: () => "calendar-feed",
     summary: "Create or rotate the calendar feed",
     description:
       "Answers a secret address that any calendar can subscribe to; it is in this answer only. An earlier address ends at once.",

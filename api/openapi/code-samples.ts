@@ -36,7 +36,7 @@ function addressOf(row: Row, baseUrl: string, values: (place: "path" | "query") 
 function secrets({ access, signed }: Row): Record<string, string> {
   if (signed === "standardWebhooks") return { "webhook-signature": "v1,$SIGNATURE" };
   if (signed === "stripe") return { "stripe-signature": "$SIGNATURE" };
-  return access.kind === "open" ? {} : { Authorization: "Bearer $TOKEN" };
+  return access.kind === "public" ? {} : { Authorization: "Bearer $TOKEN" };
 }
 
 function header(name: string, value: string): string {

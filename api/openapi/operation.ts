@@ -75,7 +75,7 @@ function otherFields(row: Row, around: Surroundings): [string, Published][] {
 }
 
 function writing(row: Row, { components }: Surroundings): Writing {
-  return { owner: operationId(row), components: row.access.kind === "open" ? components : undefined };
+  return { owner: operationId(row), components: row.access.kind === "public" ? components : undefined };
 }
 
 function pathAndQuery(row: Row, around: Surroundings): Parameter[] {
@@ -124,7 +124,7 @@ export const webhookHeaders: Parameter[] = [
 
 function security({ access, signed }: Row): object[] {
   if (signed) return [{ [signed]: [] }];
-  if (access.kind === "open") return [];
+  if (access.kind === "public") return [];
   return [{ bearer: access.kind === "handle" ? [...(access.scopes ?? [])] : [] }];
 }
 
@@ -153,7 +153,7 @@ function objectOf(row: Row, fields: [string, Published][]): Published {
 
 /** True if the row rejects unknown fields, in its query too. */
 function isClosed({ access, input }: Row): boolean {
-  return access.kind !== "open" && input.additionalProperties === false;
+  return access.kind !== "public" && input.additionalProperties === false;
 }
 
 /** Response schemas by content type. They stay open, since `/v2` changes by addition. */
@@ -243,7 +243,7 @@ function pathCode({ path }: Row): ErrorCode | false {
 }
 
 function accessCodes(access: Access): ErrorCode[] {
-  if (access.kind === "open") return [];
+  if (access.kind === "public") return [];
   const codes: ErrorCode[] = ["missing_bearer_token", "invalid_token"];
   if (access.kind !== "handle") return codes;
   codes.push("forbidden");

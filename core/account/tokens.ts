@@ -35,11 +35,11 @@ export async function createToken(
   const tokenId = idOf(secret);
   const now = Date.now();
   const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
-  const kept = { digest: sha256(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
+  const stored = { digest: sha256(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
   // The list comes first: a token outside the list could not be revoked. Readers skip listed ids without a token.
   await enlist(redis, list, { tokenId, now, max: MAX_TOKENS });
   await transact(redis, (transaction) => {
-    transaction.hset(keys.token(tokenId), kept);
+    transaction.hset(keys.token(tokenId), stored);
     if (expires) transaction.pexpireat(keys.token(tokenId), expires);
   });
   // A reader may have taken the id for that of an expired token.

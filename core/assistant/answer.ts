@@ -29,7 +29,7 @@ export async function answerRun(
     const run = await readRun(runtime.redis, runId);
     if (run === undefined) return await writer.end("failed");
     await withSignal([writer.signal, attempt.signal], async (signal) => {
-      for await (const chunk of chunksOf(runtime, JSON.parse(run.request!), { runId, signal })) {
+      for await (const chunk of answerChunks(runtime, JSON.parse(run.request!), { runId, signal })) {
         isEmpty = false;
         writer.write(JSON.stringify(chunk));
       }
@@ -49,7 +49,7 @@ export async function answerRun(
 }
 
 /** The chunks of one answer, in the documented order. */
-async function* chunksOf(
+async function* answerChunks(
   runtime: Runtime,
   asked: AnswerRequest,
   { runId, signal }: { runId: string; signal: AbortSignal },

@@ -5,9 +5,9 @@ import type { Input } from "../../schemas/schema.ts";
 import { pageUrl } from "../pages/face.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
+import { escapeHtml } from "../platform/escaping.ts";
 import { asObject } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { escapeHtml } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
 import { mustBeOpen } from "./gate.ts";
 
@@ -65,22 +65,22 @@ export type StoredForm = Pick<LeadSection, "fields" | "submitLabel"> & { languag
 /** The same with the address of the page that shows it. */
 export type LeadForm = StoredForm & { pageUrl: string };
 
-type FormPlace = Input<"handle" | "pageSlug" | "sectionId">;
+type FormPath = Input<"handle" | "pageSlug" | "sectionId">;
 
 /** Stores the form of a lead section for 24 h, so that its frame has an address. */
-export async function storeLeadForm({ redis }: Runtime, place: FormPlace, form: StoredForm): Promise<void> {
-  await redis.set(formKey(place), JSON.stringify(form), "EX", FORM_TTL_SECONDS);
+export async function storeLeadForm({ redis }: Runtime, path: FormPath, form: StoredForm): Promise<void> {
+  await redis.set(formKey(path), JSON.stringify(form), "EX", FORM_TTL_SECONDS);
 }
 
 /** The form of a section; `not_found` if it was never shown on this page or has expired. */
-export async function readLeadForm(runtime: Runtime, place: FormPlace): Promise<LeadForm> {
-  await mustBeOpen(runtime, place);
-  const form = await runtime.redis.get(formKey(place));
+export async function readLeadForm(runtime: Runtime, path: FormPath): Promise<LeadForm> {
+  await mustBeOpen(runtime, path);
+  const form = await runtime.redis.get(formKey(path));
   if (form === null) throw new Fail("not_found");
-  return { ...(JSON.parse(form) as StoredForm), pageUrl: pageUrl(runtime, place.handle, place.pageSlug) };
+  return { ...(JSON.parse(form) as StoredForm), pageUrl: pageUrl(runtime, path.handle, path.pageSlug) };
 }
 
-function formKey({ handle, pageSlug, sectionId }: FormPlace): string {
+function formKey({ handle, pageSlug, sectionId }: FormPath): string {
   return keys.leadSection(handle, pageSlug, sectionId);
 }
 

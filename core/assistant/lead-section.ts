@@ -30,7 +30,7 @@ export interface LeadMaterial {
 }
 
 type View = LeadSection["dynamicView"];
-type ChatPlace = Pick<AnswerRequest, "handle" | "pageSlug" | "chatId">;
+type ChatPath = Pick<AnswerRequest, "handle" | "pageSlug" | "chatId">;
 
 /** Seconds for which a chat remembers that it has shown its section. */
 const SHOWN_TTL_SECONDS = 86_400;
@@ -83,15 +83,15 @@ export async function leadSectionFor(
 }
 
 /** Lets a chat show its section again: the visitor asks for the answer again that may have had it. */
-export async function forgetLeadSection({ redis }: Runtime, chat: ChatPlace): Promise<void> {
+export async function forgetLeadSection({ redis }: Runtime, chat: ChatPath): Promise<void> {
   await redis.del(sectionKey(chat));
 }
 
-async function isFirst({ redis }: Runtime, chat: ChatPlace): Promise<boolean> {
+async function isFirst({ redis }: Runtime, chat: ChatPath): Promise<boolean> {
   return (await redis.set(sectionKey(chat), "1", "EX", SHOWN_TTL_SECONDS, "NX")) === "OK";
 }
 
-function sectionKey({ handle, pageSlug, chatId }: ChatPlace): string {
+function sectionKey({ handle, pageSlug, chatId }: ChatPath): string {
   return keys.chatSection(handle, pageSlug, digestOf(chatId));
 }
 

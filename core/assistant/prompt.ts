@@ -32,8 +32,8 @@ export function chatPrompt(
   history: readonly Turn[],
 ): ChatPrompt {
   const mark = newMark();
-  const costOf = (text: string) => cost(text) + PASSAGE_COST;
-  const passages = passagesFor(library, question, { ...place, budget: EVIDENCE_COST, costOf });
+  const passageCost = (text: string) => cost(text) + PASSAGE_COST;
+  const passages = passagesFor(library, question, { ...place, budget: EVIDENCE_COST, costOf: passageCost });
   const evidence = passages.map((passage, at) => passageText(passage, at + 1)).join("\n\n");
   const links = fitting(buttonsOf(page), EVIDENCE_COST - cost(evidence));
   const content = `${rules(mark)}\n\n<${mark}>\n${[evidence, links].filter((part) => part !== "").join("\n\n")}\n</${mark}>\n\n${reminder(mark, question)}`;
@@ -103,7 +103,7 @@ function fitting(text: string, budget: number): string {
   let spent = 0;
   let end = 0;
   for (const letter of text) {
-    spent += costOf(letter);
+    spent += letterCost(letter);
     if (spent > budget) break;
     end += letter.length;
   }
@@ -113,11 +113,11 @@ function fitting(text: string, budget: number): string {
 /** About a third of a token per unit: characters of scripts that tokenisers know less well count three. */
 function cost(text: string): number {
   let sum = 0;
-  for (const letter of text) sum += costOf(letter);
+  for (const letter of text) sum += letterCost(letter);
   return sum;
 }
 
-function costOf(letter: string): number {
+function letterCost(letter: string): number {
   return letter <= "\u024f" ? 1 : 3;
 }
 

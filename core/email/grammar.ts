@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { clip } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
+import { escapeHtml } from "../platform/escaping.ts";
 import { faultAt } from "../platform/source-position.ts";
-import { escapeHtml } from "../platform/words.ts";
 import { type HtmlContext, hasSafeScheme, htmlContexts } from "./html-contexts.ts";
 
 /** The context of a placeholder, which decides how its value is escaped: `header` and `plain` as they are, others as HTML. */

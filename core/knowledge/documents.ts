@@ -13,7 +13,7 @@ import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
-import { placeTooDeep } from "./nesting.ts";
+import { tooDeepAt } from "./nesting.ts";
 
 /** Characters of a chunk to embed: a lesson card stays whole and may exceed a model's input. */
 const MAX_EMBEDDED_LENGTH = 6000;
@@ -125,7 +125,7 @@ async function accept(
 function checkContent({ content, contentType }: StoredDocument): void {
   if (Buffer.byteLength(content) > MAX_DOCUMENT_BYTES)
     throw invalid("/content", `is longer than ${MAX_DOCUMENT_BYTES} bytes`);
-  const at = contentType === "text/markdown" ? placeTooDeep(content) : undefined;
+  const at = contentType === "text/markdown" ? tooDeepAt(content) : undefined;
   if (at === undefined) return;
   const { message } = faultAt(content, at, `quotes and lists are nested more than ${MAX_NESTING} deep`);
   throw invalid("/content", message);
@@ -162,13 +162,13 @@ async function write(
   });
   const fields = Object.entries(hash).flat();
   const input = {
-    ...{ earlier, revision, status, language, createdAt: Date.parse(createdAt), ...chunksOf(handle, documentId) },
+    ...{ earlier, revision, status, language, createdAt: Date.parse(createdAt), ...chunkNames(handle, documentId) },
     hashSize: fields.length,
     sizes: chunks.map(({ length }) => length),
     values: [...fields, ...chunks.flat()],
   };
   return queues.step(handle, list, (outbox, jobs) =>
-    scripts.writeDocument(redis, { ...placesOf(handle, documentId), outbox }, { ...input, jobs }),
+    scripts.writeDocument(redis, { ...scriptKeys(handle, documentId), outbox }, { ...input, jobs }),
   );
 }
 
@@ -178,12 +178,12 @@ async function languageOfDocument(redis: Redis, handle: string, { title, content
 }
 
 async function drop(redis: Redis, handle: string, documentId: string): Promise<boolean> {
-  const dropped = await scripts.dropDocument(redis, placesOf(handle, documentId), chunksOf(handle, documentId));
+  const dropped = await scripts.dropDocument(redis, scriptKeys(handle, documentId), chunkNames(handle, documentId));
   return dropped === 1;
 }
 
 /** The keys of a document that scripts change. */
-function placesOf(handle: string, documentId: string): { document: string; knowledge: string; list: string } {
+function scriptKeys(handle: string, documentId: string): { document: string; knowledge: string; list: string } {
   return {
     document: documentKey(handle, documentId),
     knowledge: keys.knowledge(handle),
@@ -192,7 +192,7 @@ function placesOf(handle: string, documentId: string): { document: string; knowl
 }
 
 /** How scripts name the chunks of a document. */
-function chunksOf(handle: string, documentId: string): { documentId: string; prefix: string } {
+function chunkNames(handle: string, documentId: string): { documentId: string; prefix: string } {
   return { documentId, prefix: keys.chunk(handle, documentId, 0).slice(0, -1) };
 }
 

@@ -5,7 +5,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const MARKER = /([ \t]*)(?:(>)|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$))/y;
 
 /** Offset of the first quote or list item nested more than 100 deep in a Markdown text; undefined if there is none. */
-export function placeTooDeep(markdown: string): number | undefined {
+export function tooDeepAt(markdown: string): number | undefined {
   let items: number[] = [];
   let fence = "";
   for (const { 0: line, index } of markdown.matchAll(/[^\n]+/g)) {

@@ -10,10 +10,10 @@ import {
 } from "../../schemas/leads.ts";
 import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
+import { firstCharacters } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { ResponseRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
-import { cutText } from "../platform/words.ts";
 
 const contentNames = [...leadTexts, "email", "leadContext", "tracking", "consent"] as const satisfies (keyof Lead)[];
 
@@ -111,7 +111,7 @@ function decorativePart(value: unknown): Record<string, unknown> | undefined {
 
 /** The value with all its texts shortened, at any depth. */
 function cutTexts(value: unknown): unknown {
-  if (typeof value === "string") return cutText(value, MAX_TRACKING_LENGTH);
+  if (typeof value === "string") return firstCharacters(value, MAX_TRACKING_LENGTH);
   if (Array.isArray(value)) return value.map(cutTexts);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one)]));

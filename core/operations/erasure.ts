@@ -64,8 +64,8 @@ async function removeJobs({ queues, redis }: Runtime, handle: string): Promise<n
 /** Removes the handle from the fair queues and from the sweeper's list. */
 async function leaveQueues(redis: Redis, handle: string): Promise<number> {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) => keys.pendingOutboxes(shard));
-  const lines = [keys.emailLanes("normal"), keys.emailLanes("urgent"), keys.delayedSendPolls, ...shards];
-  const removed = await Promise.all(lines.map((line) => redis.zrem(line, handle)));
+  const lists = [keys.emailLanes("normal"), keys.emailLanes("urgent"), keys.delayedSendPolls, ...shards];
+  const removed = await Promise.all(lists.map((list) => redis.zrem(list, handle)));
   return removed.reduce((sum, count) => sum + count, 0);
 }
 
@@ -74,8 +74,8 @@ async function unlink(redis: Redis, handle: string): Promise<void> {
   const { account = "", ...fields } = await redis.hgetall(keys.handle(handle));
   const users = Object.keys(fields).flatMap((field) => (field.startsWith("role:") ? [field.slice(5)] : []));
   for (const user of users) await redis.srem(keys.userHandles(user), handle);
-  const shown = (await domainsOf(redis, account)).filter((domain) => domain.handle === handle);
-  for (const { domain } of shown) await redis.hset(keys.domain(domain), { handle: "", [`claim:${account}`]: "" });
+  const attached = (await domainsOf(redis, account)).filter((domain) => domain.handle === handle);
+  for (const { domain } of attached) await redis.hset(keys.domain(domain), { handle: "", [`claim:${account}`]: "" });
   await redis.srem(keys.accountHandles(account), handle);
   await redis.srem(keys.handles, handle);
 }

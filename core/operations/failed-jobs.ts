@@ -24,9 +24,9 @@ export async function retryJob({ queues }: Store, id: string): Promise<FailedJob
     const found: Job | undefined = await queues.queue(name).getJob(id);
     if (found === undefined) continue;
     if (!(await found.isFailed())) throw new Fail("job_not_failed");
-    const jobs = toFailedJob(name, found);
+    const job = toFailedJob(name, found);
     await found.retry("failed", { resetAttemptsMade: true });
-    return jobs;
+    return job;
   }
   throw new Fail("job_not_found");
 }

@@ -166,7 +166,7 @@ function parsed(number: number, line: string): unknown {
 /** The lines of a file; `invalid_request` if a line is too long or not UTF-8, or if there is no file. */
 async function* linesOf(file: string): AsyncGenerator<string> {
   let [number, held]: [number, Buffer[]] = [1, []];
-  for await (const chunk of chunksOf(file)) {
+  for await (const chunk of readParts(file)) {
     let from = 0;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
       yield textOf(number++, Buffer.concat([...held, chunk.subarray(from, at)]));
@@ -180,7 +180,7 @@ async function* linesOf(file: string): AsyncGenerator<string> {
   if (last.length > 0) yield textOf(number, last);
 }
 
-async function* chunksOf(file: string): AsyncGenerator<Buffer> {
+async function* readParts(file: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(file, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>;
   } catch (error) {

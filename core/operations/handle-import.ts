@@ -25,31 +25,31 @@ type Renamed = Partial<Record<"handle" | "account", string | undefined>>;
  * owner: domains to prove, webhooks to rotate, accounts to connect. `invalid_request` for an invalid file and for an existing handle.
  */
 export async function importHandle(store: Store, { file, ...named }: { file: string } & Renamed) {
-  const arriving = await read(file, named);
-  const done = await tryLock(store.redis, keys.handleImport, (lease) => take(store, { file, arriving, lease }));
+  const arriving = await readExport(file, named);
+  const done = await tryLock(store.redis, keys.handleImport, (lease) => writeHandle(store, { file, arriving, lease }));
   if (done === undefined) throw new Fail("service_unavailable", { detail: "Another import is in progress; retry." });
   return done.result;
 }
 
-/** The handle according to the whole file. */
-async function read(file: string, { handle, account }: Renamed): Promise<ArrivingHandle> {
+/** The handle, after the whole file was checked. */
+async function readExport(file: string, { handle, account }: Renamed): Promise<ArrivingHandle> {
   const { header, keys: exported } = await openExport(file);
   let fields: Record<string, string> | undefined;
-  for await (const one of exported) if (one.key === keys.handle(header.handle)) fields = keptFields(one);
+  for await (const one of exported) if (one.key === keys.handle(header.handle)) fields = importedFields(one);
   if (fields === undefined) throw invalid("/file", `has no record of ${header.handle}`);
   const { entitlements } = header;
   const members = header.members.filter((one): one is typeof one & { role: Role } => roles.includes(one.role as Role));
   return { handle: handle ?? header.handle, account: account ?? header.account, fields, entitlements, members };
 }
 
-function keptFields({ type, value }: ExportedKey): Record<string, string> {
+function importedFields({ type, value }: ExportedKey): Record<string, string> {
   const fields = type === "hash" ? Object.entries(value as Record<string, Value>) : [];
   const kept = fields.filter(([name, held]) => /^(mailWeight|setting:)/.test(name) && typeof held === "string");
   return Object.fromEntries(kept) as Record<string, string>;
 }
 
 /** Writes the keys, then repairs what they refer to: secrets, waiting mails and sends, domains, the index, and jobs. */
-async function take(
+async function writeHandle(
   store: Store,
   { file, arriving, lease }: { file: string; arriving: ArrivingHandle; lease: AbortSignal },
 ) {
@@ -128,13 +128,13 @@ async function* batches(exported: AsyncIterable<ExportedKey>): AsyncGenerator<Ex
 const paths = "p|v2/handles|v2/public/(?:pages|handles|scheduling|calendars)|apps/(?:public/)?scheduling|mcp";
 
 /** A handle's name, and the addresses of its installation. */
-type Whereabouts = Pick<ExportHeader, "handle" | "baseUrl" | "publicDomain">;
+type Origin = Pick<ExportHeader, "handle" | "baseUrl" | "publicDomain">;
 
 /**
  * Replaces the handle's name in stored values: as the member `handle` of an object, and in URLs of the service, absolute ones of the
  * exporting installation, those on the handle's own host there, and those that begin with a path.
  */
-function renamer(from: Whereabouts, to: Whereabouts): Rename {
+function renamer(from: Origin, to: Origin): Rename {
   if (from.handle === to.handle && from.baseUrl === to.baseUrl && from.publicDomain === to.publicDomain)
     return (text) => text;
   const member = JSON.stringify({ handle: from.handle }).slice(1, -1);
@@ -147,7 +147,7 @@ function renamer(from: Whereabouts, to: Whereabouts): Rename {
 }
 
 /** Replaces the handle's own host by its host here, or by the path of its pages; `/` is the page `index`. */
-function hostRenamer({ handle, baseUrl, publicDomain }: Whereabouts, to: Whereabouts): Rename {
+function hostRenamer({ handle, baseUrl, publicDomain }: Origin, to: Origin): Rename {
   if (!publicDomain) return (text) => text;
   const address = new RegExp(
     `https?://${literal(`${handle}.${publicDomain}`)}(?![\\w-]|[.:]\\w)(/v2/|/[\\w%-]|/?)`,

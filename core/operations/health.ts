@@ -25,7 +25,7 @@ export async function readiness(runtime: Runtime): Promise<Readiness> {
       status: runtime.shutdownController.signal.aborted ? "stopping" : "ready",
       redis: "ok",
       queues: "ok",
-      queuesWithoutWorker: served.flatMap(({ queue, living }) => (living ? [] : [queue])),
+      queuesWithoutWorker: served.flatMap(({ queue, isAlive }) => (isAlive ? [] : [queue])),
       knowledgeIndex: await runtime.index.status(),
     };
   } catch (error) {
@@ -39,9 +39,9 @@ export async function heartbeat({ redis }: Runtime, queues: readonly string[]): 
   await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
 }
 
-function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<{ queue: string; living: boolean }[]> {
-  const isServed = async (queue: string) => ({ queue, living: (await redis.exists(keys.heartbeat(queue))) === 1 });
-  return Promise.all(queueNames.map(isServed));
+function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<{ queue: string; isAlive: boolean }[]> {
+  const servedQueue = async (queue: string) => ({ queue, isAlive: (await redis.exists(keys.heartbeat(queue))) === 1 });
+  return Promise.all(queueNames.map(servedQueue));
 }
 
 /** Redis and queue figures for operators. */
@@ -56,7 +56,7 @@ export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "sign
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
-  const [memory, marks, served, [, turn = Number.POSITIVE_INFINITY], key] = await Promise.all([
+  const [memory, registrations, served, [, turn = Number.POSITIVE_INFINITY], key] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),
     Promise.all(shards),
     servedQueues({ redis }),
@@ -66,7 +66,7 @@ export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "sign
   const now = Date.now();
   return {
     memory,
-    outboxAge: Math.max(0, ...marks.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
+    outboxAge: Math.max(0, ...registrations.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
     mailWait: Math.max(0, (now - Number(turn) / 1000) / 1000),
     isDataLost: !key?.includes(signingKey.kid),
     served,

@@ -21,6 +21,11 @@ export function oneLine(text: string): string {
   return visibleCharacters(text).replace(/\s+/g, " ").trim();
 }
 
+/** The first characters of a text, trimmed. */
+export function firstCharacters(text: string, maxLength: number): string {
+  return [...text.trim()].slice(0, maxLength).join("").trimEnd();
+}
+
 /** At most the first `limit` UTF-16 units, cut after a word if possible and never inside a code point. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
@@ -60,4 +65,13 @@ export function fold(text: string): string {
         .normalize("NFD")
         .replace(ACCENTED, "$1")
         .normalize("NFC");
+}
+
+/** True for two words that differ only in case, `-` and `_`: `inPerson`, `in-person` and `IN_PERSON` are one word. */
+export function sameWord(one: string, other: string): boolean {
+  return letters(one) === letters(other);
+}
+
+function letters(word: string): string {
+  return word.toLowerCase().replace(/[-_]/g, "");
 }

@@ -61,7 +61,7 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
   readonly #before: number;
   readonly #outer: number;
   #length = 0;
-  reported: Token.Token | undefined;
+  #reported: Token.Token | undefined;
   #isOver = true;
 
   constructor(listener: HtmlListener, { before = "", scripting = false, maxElements }: Reading) {
@@ -137,8 +137,8 @@ export class HtmlReader extends Parser<DefaultTreeAdapterMap> {
 
   /** Reports each tag once: the parser handles some tags again in another state. */
   #isNew(token: Token.Token): boolean {
-    const isNew = !this.#isOver && token !== this.reported;
-    this.reported = token;
+    const isNew = !this.#isOver && token !== this.#reported;
+    this.#reported = token;
     return isNew;
   }
 

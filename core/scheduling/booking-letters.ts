@@ -3,7 +3,7 @@ import type { Booking, MailKind } from "../../schemas/scheduling.ts";
 import type { Fact, MailLayout } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
 import { locationName } from "../platform/locations.ts";
-import { fillPlaceholders } from "../platform/words.ts";
+import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { BookingRecord } from "./ledger.ts";
 
 export interface Recipient {

@@ -9,8 +9,8 @@ import { layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { visibleCharacters } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
+import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { fillPlaceholders } from "../platform/words.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import {

@@ -1,10 +1,10 @@
 import { type bookingMove, type newBooking, REFUND_MINUTES, type StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { canonicalAddress } from "../platform/address.ts";
+import { sameWord } from "../platform/characters.ts";
 import { day, delayUntil, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { sameWord } from "../platform/words.ts";
 import { checkAnswers } from "./answers.ts";
 import { HOLD_MINUTES } from "./booking-payments.ts";
 import type { BookableEvent } from "./catalog.ts";

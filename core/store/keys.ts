@@ -171,5 +171,5 @@ export function isOfHandle(key: string, handle: string): boolean {
   return tag === handle && !kindsOfOthers.includes(kind);
 }
 
-/** Number of shards of the dirty set; a tag's shard never changes. */
+/** Number of shards of the pending outboxes; a tag's shard never changes. */
 export const OUTBOX_SHARDS = 16;

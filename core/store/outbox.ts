@@ -23,10 +23,10 @@ export function job<N extends JobName>(
 
 /** Age in ms from which the sweeper takes over an outbox. */
 const STALE_AFTER_MS = 10_000;
-/** Marks that the sweeper reads at a time. */
+/** Registrations that the sweeper reads at a time. */
 const SWEEP_BATCH = 100;
-/** Ms for which a process doesn't mark the same tag again; well under `STALE_AFTER_MS`. */
-const MARK_TTL_MS = 3_000;
+/** Ms for which a process doesn't register the same tag again; well under `STALE_AFTER_MS`. */
+const REGISTRATION_TTL_MS = 3_000;
 const shardOf = (tag: string): number =>
   [...tag].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7) % OUTBOX_SHARDS;
 
@@ -36,7 +36,7 @@ export class Queues implements Outbox {
   readonly #bull: Redis;
   readonly #log: Log;
   readonly #open = new Map<QueueName, Queue>();
-  readonly #marked = new LRUCache<string, true>({ max: 10_000, ttl: MARK_TTL_MS });
+  readonly #registered = new LRUCache<string, true>({ max: 10_000, ttl: REGISTRATION_TTL_MS });
   /** The ids of entries that steps have written in this tick of the event loop, by tag. */
   readonly #written = new Map<string, string[]>();
   readonly #publishing = new Set<Promise<unknown>>();
@@ -49,7 +49,7 @@ export class Queues implements Outbox {
     this.#redis = redis;
     this.#bull = bull;
     this.#log = log;
-    redis.on("ready", () => this.#marked.clear());
+    redis.on("ready", () => this.#registered.clear());
   }
 
   queue(name: QueueName): Queue {
@@ -86,10 +86,10 @@ export class Queues implements Outbox {
   }
 
   async register(tag: string): Promise<void> {
-    if (this.#marked.has(tag)) return;
+    if (this.#registered.has(tag)) return;
     const start = performance.now();
     await this.#redis.zadd(keys.pendingOutboxes(shardOf(tag)), Date.now(), tag);
-    this.#marked.set(tag, true, { start });
+    this.#registered.set(tag, true, { start });
   }
 
   async publish(tag: string, ids?: string[]): Promise<number> {
@@ -104,7 +104,7 @@ export class Queues implements Outbox {
     return list.length;
   }
 
-  /** One pass over the tags that were marked long enough ago, or over all of them. */
+  /** One pass over the tags that were registered long enough ago, or over all of them. */
   async sweep(olderThan = STALE_AFTER_MS, isBusyToo = false): Promise<number> {
     let published = 0;
     for (let shard = 0; shard < OUTBOX_SHARDS; shard++)
@@ -143,24 +143,24 @@ export class Queues implements Outbox {
     );
   }
 
-  /** Reads on past the marks that stay, so that outboxes that can't be emptied never keep the sweeper from the others. */
+  /** Reads on past the registrations that stay, so that outboxes that can't be emptied never keep the sweeper from the others. */
   async #sweepShard(shard: number, before: number, isBusyToo: boolean): Promise<number> {
     const key = keys.pendingOutboxes(shard);
     const until = isBusyToo ? "+inf" : before;
     let [published, stuck, isLast] = [0, 0, false];
     while (!isLast) {
-      const marks = pairsOf(
+      const registrations = pairsOf(
         await this.#redis.zrangebyscore(key, "-inf", until, "WITHSCORES", "LIMIT", stuck, SWEEP_BATCH),
       );
-      isLast = marks.length < SWEEP_BATCH;
-      for (const [tag, score] of marks)
+      isLast = registrations.length < SWEEP_BATCH;
+      for (const [tag, score] of registrations)
         try {
           published += await this.publish(tag);
-          // A process may rely on a newer mark.
+          // A process may rely on a newer registration.
           if (Number(score) > before) stuck++;
           else await scripts.unregisterOutbox(this.#redis, { shard: key }, { tag, score });
         } catch (error) {
-          // Its mark stays.
+          // Its registration stays.
           if (isRedisAway(error)) throw error;
           stuck++;
           this.#log.warn({ error: (error as Error).message }, "outbox.publish_failed");

@@ -15,22 +15,22 @@ const OVERHEAD_BYTES = 500;
 
 /** Values by name, each cached until its state changes; concurrent readers of one state share one `fill`. */
 class VersionedCache<V> {
-  readonly #kept: LRUCache<string, { state: string; value: V }>;
+  readonly #cached: LRUCache<string, { state: string; value: V }>;
   readonly #filling = new Map<string, Promise<V>>();
 
   constructor(maxBytes: number, bytesOf: (value: V) => number) {
-    this.#kept = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ value }) => OVERHEAD_BYTES + bytesOf(value) });
+    this.#cached = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ value }) => OVERHEAD_BYTES + bytesOf(value) });
   }
 
   /** `fill` gets the value of the earlier state. */
   async get(name: string, state: string, fill: (earlier: V | undefined) => Promise<V>): Promise<V> {
-    const known = this.#kept.get(name);
+    const known = this.#cached.get(name);
     if (known?.state === state) return known.value;
     const label = `${name} ${state}`;
     const filling = this.#filling.get(label) ?? fill(known?.value).finally(() => this.#filling.delete(label));
     this.#filling.set(label, filling);
     const value = await filling;
-    this.#kept.set(name, { state, value });
+    this.#cached.set(name, { state, value });
     return value;
   }
 }

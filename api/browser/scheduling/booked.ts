@@ -1,5 +1,5 @@
 import { formatMoney } from "../../../core/platform/formats.ts";
-import { fillPlaceholders } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/placeholders.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
 import { parseWebAddress } from "../agent/address.ts";
 import { element } from "../agent/element.ts";

@@ -1,4 +1,4 @@
-import { fillPlaceholders } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/placeholders.ts";
 import { element } from "../agent/element.ts";
 import { type Field, fieldOf } from "./fields.ts";
 import type { Host } from "./host.ts";

@@ -1,6 +1,6 @@
 import { formatMinutes, formatMoney } from "../../../core/platform/formats.ts";
 import { locationName } from "../../../core/platform/locations.ts";
-import { fillPlaceholders } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/placeholders.ts";
 import type { Booking, PublicEvent } from "../../../schemas/scheduling.ts";
 import { element, type Part } from "../agent/element.ts";
 import type { Host } from "./host.ts";

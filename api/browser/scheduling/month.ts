@@ -1,4 +1,4 @@
-import { fillPlaceholders } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/placeholders.ts";
 import { element } from "../agent/element.ts";
 import { datesOf, dayText, firstWeekday, inMonth, plusDays, weekdayOf } from "./times.ts";
 import { words } from "./visit.ts";

@@ -1,4 +1,4 @@
-import { fillPlaceholders } from "../../../core/platform/words.ts";
+import { fillPlaceholders } from "../../../core/platform/placeholders.ts";
 import { element, randomId } from "../agent/element.ts";
 import type { BookableSlot, Problem } from "./calls.ts";
 import type { Host } from "./host.ts";

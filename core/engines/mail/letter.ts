@@ -1,6 +1,6 @@
 import { oneLine, visibleCharacters } from "../../platform/characters.ts";
+import { escapeHtml } from "../../platform/escaping.ts";
 import { directionOf } from "../../platform/language-tags.ts";
-import { escapeHtml } from "../../platform/words.ts";
 
 /** The contents of a service mail, before the layout; texts are plain and keep their line breaks. */
 export interface MailLayout {

@@ -2,8 +2,8 @@
  * More than 300 lines, because the steps of one reading share its limits: listing, fetching and expanding.
  */
 import { LRUCache } from "lru-cache";
+import { escapeHtml } from "../../../platform/escaping.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { escapeHtml } from "../../../platform/words.ts";
 import { isGone } from "../account-api.ts";
 import { emptyLargest, MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart, TOO_LONG } from "../expansion.ts";

@@ -8,10 +8,10 @@ export interface RouteMatch {
 }
 
 /**
- * Finds the row of a request. A router tries its routes one after another, so there is one per method and path depth: a single router costs
+ * Finds the row of a request. A router of Koa tries its routes one after another, so there is one per method and path depth: a single router costs
  * the bench row "public JSON / bare Koa" more than 15 %.
  */
-export class Routes {
+export class RowRouter {
   readonly #routers = new Map<string, Router>();
   readonly #rows = new Map<unknown, Row>();
 
