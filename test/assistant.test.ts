@@ -397,8 +397,10 @@ t.test("an answer can be replayed, from the start or after an event, with the ch
   const rest = await (await fetch(stream, { headers: { "last-event-id": "2" } })).text();
   t.match(rest, /^: open\n\nid: 3\n/);
   t.equal((await fetch(`${service.url}${page}/agentic-chat/an-unknown-chat-id/stream`)).status, 204);
-  await chunksOf(await post(service, { id: "short", messages: [message("How much is a cargo bike?")] }));
-  t.equal((await fetch(`${service.url}${page}/agentic-chat/short/stream`)).status, 204);
+  for (const id of ["short", "🚲".repeat(15)]) {
+    await chunksOf(await post(service, { id, messages: [message("How much is a cargo bike?")] }));
+    t.equal((await fetch(`${service.url}${page}/agentic-chat/${encodeURIComponent(id)}/stream`)).status, 204);
+  }
 });
 
 t.test("an EventSource that has read a finished answer gets 204", async (t) => {

@@ -17,7 +17,7 @@ import { mustBeOpen } from "./gate.ts";
 import { forgetLeadSection } from "./lead-section.ts";
 import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./messages.ts";
 
-/** Shortest chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
+/** Fewest characters of a chat id that resumes: the id is the capability (docs/reference.md, "Resuming a chat"). */
 const MIN_CAPABILITY_LENGTH = 16;
 /** For this long an answer can be replayed. */
 const REPLAY_TTL_SECONDS = 600;
@@ -34,7 +34,7 @@ export async function chat(
 ): Promise<AsyncIterable<RunChunk>> {
   const asked = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
-  const resumable = input.resumable === true && chatId.length >= MIN_CAPABILITY_LENGTH;
+  const resumable = input.resumable === true && isCapability(chatId);
   if (input.trigger === "regenerate-message") await forgetLeadSection(runtime, { ...input, chatId });
   const { handle, pageSlug } = input;
   return streamOf(await startRun(runtime, { ...asked, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
@@ -95,8 +95,13 @@ async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boo
 
 async function runOf(runtime: Runtime, input: ChatStream): Promise<string | undefined> {
   await mustBeOpen(runtime, input);
-  if (input.chatId.length < MIN_CAPABILITY_LENGTH) return undefined;
+  if (!isCapability(input.chatId)) return undefined;
   return (await runtime.redis.get(chatKey(input, input.chatId))) ?? undefined;
+}
+
+/** Characters are code points, as in a question. */
+function isCapability(chatId: string): boolean {
+  return [...chatId].length >= MIN_CAPABILITY_LENGTH;
 }
 
 function chatKey(page: Page, chatId: string): string {
