@@ -12,8 +12,9 @@ export type Figures = ReadonlySet<string>;
 
 const MAIL = /[\p{L}\p{N}._%+-]{1,64}@[\p{L}\p{N}.-]{1,255}/gu;
 const ADDRESS = /\b(?:[a-z][a-z0-9+.-]{1,20}:\/\/|www\.)[^\s<>"'`)\]}]+/gi;
+/** Not within a path or a file name, but behind a slash or a full stop of its own: people read `//acme.example` as a link. */
 const HOST =
-  /(?<![\p{L}\p{N}@/.-])[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*\.\p{L}{2,}(?![\p{L}\p{N}])(?:[/?#:][^\s<>"'`)\]}]*)?/giu;
+  /(?<![\p{L}\p{N}@-]|[\p{L}\p{N}@-][./])[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)*\.\p{L}{2,}(?![\p{L}\p{N}])(?:[/?#:][^\s<>"'`)\]}]*)?/giu;
 /** With a plus, a zero or an area code first, or nine digits in groups. */
 const PHONE =
   /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{3}[ .-]\d{3}[ .-]\d{3}(?!\d)|(?<!\d)\d{2,3}[ .-]\d{2,3}[ .-]\d{2}[ .-]\d{2}(?!\d)/g;
