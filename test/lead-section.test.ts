@@ -196,6 +196,8 @@ t.test("garbage instead of a proposal gives the standard section", async (t) => 
     [[]],
     { fields: 7, dynamicView: [] },
     { dynamicView: { recommendedPath: null, momentumSteps: [null, 7, {}] } },
+    { fields: [{ key: { toString: 1 }, label: "A question" }] },
+    { fields: [{ key: JSON.parse("[".repeat(20_000) + "]".repeat(20_000)), label: "A question" }] },
   ];
   for (const proposal of nothing) t.same(composeLeadSection({ ...material, proposal }), standard);
 });

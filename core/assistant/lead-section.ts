@@ -213,7 +213,7 @@ class Check {
     const options = list(field.options).map((option) =>
       typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",
     );
-    const isFit = label !== "" && !options.includes("") && !isSensitive(String(field.key));
+    const isFit = label !== "" && !options.includes("") && typeof field.key === "string" && !isSensitive(field.key);
     return isFit ? [{ ...field, label, required: false, options }] : [];
   }
 
