@@ -261,6 +261,28 @@ t.test("a slug belongs to one event type, and is free again when that is renamed
   t.same(race.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409]);
 });
 
+t.test("the page of a booking is that of its own event type, whatever slug that has now", async (t) => {
+  const { owner, event, service, book } = await openStage(t);
+  const eventTypeId = await event({ slug: "intro" });
+  const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  const visit = async () => {
+    const { text } = await service.visitor.get(`/apps/public/scheduling/acme/intro?booking=${bookingUid}`).expect(200);
+    const [, json = ""] = /<script type="application\/json" id="scheduling-visit">(.*?)<\/script>/s.exec(text) ?? [];
+    return JSON.parse(json);
+  };
+  t.match(await visit(), { eventSlug: "intro", event: { eventTypeId } });
+  await owner.put(`${base}/event-types/${eventTypeId}`).send({ slug: "welcome" }).expect(200);
+  t.match(await visit(), { eventSlug: "welcome", event: { eventTypeId } }, "the link of an old mail");
+  await event({ slug: "intro", title: "Another one" });
+  const { eventSlug } = await visit();
+  t.match(await visit(), { event: { eventTypeId } }, "the old slug is that of another event type");
+  const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
+  const path = `${PUBLIC_EVENTS_PATH}/${eventSlug}`;
+  await service.visitor.post(`${path}/reschedule`).send({ bookingUid, slot }).expect(200);
+  await owner.delete(`${base}/event-types/${eventTypeId}`).expect(204);
+  t.match(await visit(), { eventSlug: "intro", event: null, booking: { bookingUid } }, "nothing to move it to");
+});
+
 t.test("an invalid event type is refused by name", async (t) => {
   const { owner } = await openStage(t);
   const field = { id: "company", label: "Company", type: "text" };

@@ -67,16 +67,30 @@ export async function visitEvent(
   runtime: Runtime,
   input: Input<"handle" | "eventSlug", typeof schedulingVisit>,
 ): Promise<EventPage> {
-  const { handle, eventSlug, booking: bookingUid } = input;
-  const booking = bookingUid ? (await readPublicBooking(runtime, { handle, eventSlug, bookingUid })).booking : null;
-  const reading = readPublicEventType(runtime, input);
-  const { event } = await (booking ? reading.catch(insteadOf("event_type_not_found", { event: null })) : reading);
+  const { handle, booking: bookingUid } = input;
+  const booking = bookingUid ? (await readPublicBooking(runtime, { ...input, bookingUid })).booking : null;
+  const { eventSlug, event } = booking
+    ? await eventOfBooking(runtime, input, booking)
+    : { ...input, ...(await readPublicEventType(runtime, input)) };
   const { displayName, logoUrl = null } = await settingsOf(runtime.redis, handle);
   const host = { name: displayName ?? handle, logoUrl };
   const payment = { enabled: event?.paymentRequired ?? false, ...event?.price };
   const isUnpayable = (await paymentProblem(runtime, handle, payment)) !== null;
   const isEmbedded = input.embed === "1";
   return { handle, host, eventSlug, event, isUnpayable, booking, now: runtime.now(), isEmbedded };
+}
+
+/** A booking's own event type, which may have another slug by now; null if it is hidden or deleted, whatever has its slug. */
+async function eventOfBooking(
+  runtime: Runtime,
+  { handle, eventSlug }: Input<"handle" | "eventSlug">,
+  { eventTypeId }: Booking,
+): Promise<Pick<EventPage, "eventSlug" | "event">> {
+  const slug = offerOf(await readCatalogSnapshot(runtime, handle), eventTypeId)?.event.slug;
+  if (slug === undefined) return { eventSlug, event: null };
+  const reading = readPublicEventType(runtime, { handle, eventSlug: slug });
+  const { event } = await reading.catch(insteadOf("event_type_not_found", { event: null }));
+  return { eventSlug: slug, event };
 }
 
 /** A booking as a calendar file, for callers with access. */

@@ -16,12 +16,13 @@ export const visit: PageData = JSON.parse(document.getElementById("scheduling-vi
 /** The texts of this page. */
 export const { words } = visit;
 
-/** The URL of this page with or without a booking, in this or another language; it stays embedded if it is now. */
+/** The URL of the event's page with or without a booking, in this or another language; it stays embedded if it is now. */
 export function addressOf(bookingUid?: string, language?: string): string {
   const query = new URLSearchParams();
   if (bookingUid) query.set("booking", bookingUid);
   const given = new URLSearchParams(location.search);
   for (const name of ["embed", "theme", "accent", "language"]) if (given.has(name)) query.set(name, given.get(name)!);
   if (language) query.set("language", language);
-  return `${location.pathname}${query.size > 0 ? `?${query}` : ""}`;
+  // The page of an earlier booking may have been opened under an earlier slug.
+  return `/apps/public/scheduling/${visit.handle}/${visit.eventSlug}${query.size > 0 ? `?${query}` : ""}`;
 }
