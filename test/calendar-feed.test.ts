@@ -38,6 +38,7 @@ t.test("a handle's bookings are one calendar under a secret address that can be 
     { uid: `${first}@service.test`, status: "CONFIRMED", start: "2026-10-05T09:00:00Z" },
     { uid: `${second}@service.test`, status: "TENTATIVE", start: "2026-10-05T11:00:00Z" },
   ]);
+  t.match(read.headers.etag, /^W\//, "all content codings share the tag, so it is weak (RFC 9110, section 8.8.3)");
   await service.visitor
     .get(pathname)
     .set("If-None-Match", read.headers.etag ?? "")

@@ -53,6 +53,9 @@ t.test("an answer that has not changed costs a 304, and every change shows at on
   const etag = first.headers.etag as string;
   t.match(first.headers, { "cache-control": "no-cache", "content-type": "application/json; charset=utf-8" });
   t.equal((await ask(etag).expect(304)).text, "");
+  t.match(etag, /^W\//, "all content codings share the tag, so it is weak (RFC 9110, section 8.8.3)");
+  for (const coding of ["br", "gzip", "identity"])
+    t.equal((await ask().set("Accept-Encoding", coding)).headers.etag, etag, coding);
   const changes: [string, () => Promise<unknown>][] = [
     ["a booking", () => book("intro", "2026-10-05T09:00:00Z", 30).expect(201)],
     ["the event type", () => owner.put(`${base}/event-types/${eventTypeId}`).send({ durationMinutes: 60 }).expect(200)],

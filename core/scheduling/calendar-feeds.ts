@@ -74,7 +74,8 @@ export async function readFeed(
     })),
   );
   const text = calendarOf(await displayNameOf(redis, handle), entries);
-  return { text, etag: `"${digestOf(text)}"` };
+  // Weak, since the content codings of the text have other bytes (RFC 9110, section 8.8.1).
+  return { text, etag: `W/"${digestOf(text)}"` };
 }
 
 async function findFeed(redis: Runtime["redis"], handle: string): Promise<StoredFeed | undefined> {

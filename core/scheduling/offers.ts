@@ -156,11 +156,14 @@ function slotAnswerOf(
   return { body, etag: tagOf(event, { offered, clock }) };
 }
 
-/** A digest of the answer's parts, which are a twentieth of its bytes. */
+/**
+ * A digest of the answer's parts, which are a twentieth of its bytes. It is weak, since the content codings of an answer have other bytes
+ * (RFC 9110, section 8.8.1).
+ */
 function tagOf(event: BookableEvent["event"], { offered, clock }: { offered: AvailableSlots; clock: string }): string {
   // Each kind applies until the next entry.
   const isEntry = (_: unknown, at: number): boolean => offered.kinds[at] !== offered.kinds[at - 1];
   const kinds = [...offered.kinds.filter(isEntry), ...offered.at.filter(isEntry)].join(" ");
   const digest = createHash("sha1").update(`${event.eventTypeId} ${event.version} ${clock} ${kinds}`);
-  return `"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
+  return `W/"${digest.update(new Float64Array(offered.at)).digest("base64url")}"`;
 }
