@@ -253,11 +253,11 @@ export const scripts = scriptsOf({
       max: number;
       busy: number;
       failureMs: number;
-      ended: { id: string; json: string; due?: number | undefined; outcome: string }[];
+      results: { id: string; json: string; due?: number | undefined; outcome: string }[];
     },
-    | [since: string, word: "busy" | "gone"]
-    | [since: string, word: "asleep", next: string]
-    | [since: string, word: "taken", json?: string, ...deliveries: [json: string, content: string][]]
+    | [since: string, state: "busy" | "gone"]
+    | [since: string, state: "asleep", next: string]
+    | [since: string, state: "awake", json?: string, ...deliveries: [json: string, content: string][]]
   >(),
 
   // scheduling

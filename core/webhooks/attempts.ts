@@ -14,7 +14,7 @@ const TIMEOUT_MS = 15 * second;
 const MAX_SNIPPET_BYTES = 1024;
 
 /** A delivery to attempt, with its endpoint. */
-export interface Sending {
+export interface DueDelivery {
   webhook: StoredWebhook;
   signers: Signer[];
   delivery: StoredDelivery;
@@ -22,23 +22,23 @@ export interface Sending {
   body: string;
 }
 
-type Outcome = "succeeded" | "failed" | "gone";
+type CallOutcome = "succeeded" | "failed" | "gone";
 
 /** A delivery after an attempt, and the endpoint's response; empty if it wasn't called. */
-export interface Ended {
+export interface AttemptResult {
   delivery: StoredDelivery;
   webhook: StoredWebhook;
-  outcome: Outcome | "";
+  outcome: CallOutcome | "";
 }
 
 /** Makes one attempt, unless the event or its endpoint is out of use. Returns the delivery as it is to be stored. */
-export async function attempted(runtime: Runtime, sending: Sending): Promise<Ended> {
-  const { webhook, delivery, body } = sending;
+export async function callEndpoint(runtime: Runtime, due: DueDelivery): Promise<AttemptResult> {
+  const { webhook, delivery, body } = due;
   if (body === "" || (webhook.status === "DISABLED" && !delivery.asked))
     return { delivery: { ...delivery, status: "FAILED", nextAttemptAt: null }, webhook, outcome: "" };
-  const { attempt, wait } = await makeAttempt(runtime, sending);
+  const { attempt, wait } = await makeAttempt(runtime, due);
   const attempts = [...delivery.attempts, attempt];
-  const outcome = outcomeOf(attempt.status);
+  const outcome = callOutcome(attempt.status);
   const next = outcome === "failed" ? waitAfter(attempts.length, wait) : undefined;
   const nextAttemptAt = next === undefined ? null : new Date(Date.now() + next).toISOString();
   const status = outcome === "succeeded" ? "SUCCEEDED" : next === undefined ? "FAILED" : "PENDING";
@@ -47,25 +47,25 @@ export async function attempted(runtime: Runtime, sending: Sending): Promise<End
 
 async function makeAttempt(
   { outbound }: Runtime,
-  { webhook, signers, delivery, body }: Sending,
+  { webhook, signers, delivery, body }: DueDelivery,
 ): Promise<{ attempt: DeliveryAttempt; wait: number }> {
   const started = Date.now();
   const headers = signedHeaders(signers, { eventId: delivery.eventId, body });
   const limits: Partial<Limits> = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_SNIPPET_BYTES, beyond: "drop" };
   const call = { method: "POST", headers, body, ...limits };
-  const answer = await outbound.request(webhook.url, call).catch((error: Error) => error);
-  const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...seen(answer) };
-  return { attempt, wait: answer instanceof Error ? 0 : retryAfterMs(answer.headers["retry-after"], Date.now()) };
+  const response = await outbound.request(webhook.url, call).catch((error: Error) => error);
+  const attempt = { at: new Date(started).toISOString(), durationMs: Date.now() - started, ...responseOf(response) };
+  return { attempt, wait: response instanceof Error ? 0 : retryAfterMs(response.headers["retry-after"], Date.now()) };
 }
 
-function seen(answer: OutboundResponse | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
-  if (answer instanceof Error) return { status: null, error: answer.message.slice(0, 200), responseSnippet: "" };
-  const { status, body } = answer;
-  const error = outcomeOf(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
+function responseOf(response: OutboundResponse | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
+  if (response instanceof Error) return { status: null, error: response.message.slice(0, 200), responseSnippet: "" };
+  const { status, body } = response;
+  const error = callOutcome(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
   return { status, error, responseSnippet: body.toString("utf8") };
 }
 
-function outcomeOf(status: number | null): Outcome {
+function callOutcome(status: number | null): CallOutcome {
   if (status === 410) return "gone";
   return status !== null && status >= 200 && status < 300 ? "succeeded" : "failed";
 }

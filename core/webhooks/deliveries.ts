@@ -8,7 +8,7 @@ import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
 import { listeners, type WebhookPath, webhookRecords } from "./endpoints.ts";
-import { EVENT_TTL_MS, eventJob, madeAt } from "./events.ts";
+import { createdAtOf, EVENT_TTL_MS, eventJob } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
 const CALL_TTL_MS = 60_000;
@@ -122,7 +122,7 @@ async function queueDeliveries(
 
 /** Due at once, in the order of the events' creation: real ms, never later than now. Redis orders the deliveries of a ms by their ids. */
 function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
-  return asked ? now : Math.min(now, madeAt(eventId));
+  return asked ? now : Math.min(now, createdAtOf(eventId));
 }
 
 /** Wakes the sender of an endpoint: a separate job each time. */

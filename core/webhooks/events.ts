@@ -53,6 +53,6 @@ function stampedId(id: Runtime["id"]): string {
 }
 
 /** Creation time of an event in real ms. Within a ms, the ids themselves are in the order of creation. */
-export function madeAt(eventId: string): number {
+export function createdAtOf(eventId: string): number {
   return Math.floor(Number.parseInt(eventId.slice("evt_".length).slice(0, STAMP_LETTERS), 36) / 1000);
 }

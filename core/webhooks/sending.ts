@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { attempted, type Ended, type Sending } from "./attempts.ts";
+import { type AttemptResult, callEndpoint, type DueDelivery } from "./attempts.ts";
 import { wakeJob } from "./deliveries.ts";
 import { forgetQueue, setWebhookStatus, type WebhookPath } from "./endpoints.ts";
 import { sealBinding, signersOf } from "./signature.ts";
@@ -51,10 +51,10 @@ type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
  */
 export async function sendDeliveries(
   runtime: Runtime,
-  place: WebhookPath,
+  path: WebhookPath,
   { signal }: { signal: AbortSignal },
 ): Promise<void> {
-  const sender = new Sender(runtime, place, signal);
+  const sender = new Sender(runtime, path, signal);
   senders++;
   try {
     while (await sender.takeTurn()) await sender.waitForResult();
@@ -66,35 +66,35 @@ export async function sendDeliveries(
 /** The sender of an endpoint and its work in progress. */
 class Sender {
   readonly #runtime: Runtime;
-  readonly #place: WebhookPath;
+  readonly #path: WebhookPath;
   readonly #signal: AbortSignal;
   readonly #id: string;
   readonly #running = new Set<Promise<void>>();
   /** Results that are not stored yet. */
-  readonly #ended: Ended[] = [];
+  readonly #results: AttemptResult[] = [];
   /** The newest running delivery of each subject. */
   readonly #newest = new Map<string, Promise<void>>();
   #pollMs = MIN_POLL_MS;
 
-  constructor(runtime: Runtime, place: WebhookPath, signal: AbortSignal) {
+  constructor(runtime: Runtime, path: WebhookPath, signal: AbortSignal) {
     this.#runtime = runtime;
-    this.#place = place;
+    this.#path = path;
     this.#signal = signal;
     this.#id = runtime.id("");
   }
 
   /** Stores results and starts due deliveries; false when this sender has finished. */
   async takeTurn(): Promise<boolean> {
-    const { reply, ended } = await this.#turn();
-    await this.#updateStatus(ended, Number(reply[0])).catch((error: Error) =>
+    const { reply, results } = await this.#turn();
+    await this.#updateStatus(results, Number(reply[0])).catch((error: Error) =>
       this.#runtime.log.warn({ error: error.message }, "webhook.status_update_failed"),
     );
     if (reply[1] === "asleep") return this.#staysUp(reply[2]);
-    if (reply[1] === "taken") this.#start(reply);
-    if (reply[1] === "gone") await forgetQueue(this.#runtime, this.#place);
-    if (reply[1] !== "busy") return reply[1] === "taken";
-    const hasWork = this.#running.size + this.#ended.length > 0;
-    if (!hasWork) await this.#lookAgain(Date.now() + LEASE_MS, "lease");
+    if (reply[1] === "awake") this.#start(reply);
+    if (reply[1] === "gone") await forgetQueue(this.#runtime, this.#path);
+    if (reply[1] !== "busy") return reply[1] === "awake";
+    const hasWork = this.#running.size + this.#results.length > 0;
+    if (!hasWork) await this.#pollAgain(Date.now() + LEASE_MS, "lease");
     return hasWork;
   }
 
@@ -103,25 +103,25 @@ class Sender {
     if (this.#running.size === 0) return;
     const pollMs = this.#running.size < MAX_CONCURRENT_DELIVERIES ? this.#pollMs : MAX_POLL_MS;
     this.#pollMs = Math.min(2 * pollMs, MAX_POLL_MS);
-    if (this.#ended.length === 0) await atMost(Promise.race(this.#running), pollMs);
-    if (this.#running.size + this.#ended.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
+    if (this.#results.length === 0) await atMost(Promise.race(this.#running), pollMs);
+    if (this.#running.size + this.#results.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
   }
 
   /** One turn in Redis, and the results that it stored. Without Redis a sender keeps its deliveries as long as their leases last. */
-  async #turn(): Promise<{ reply: TurnReply; ended: Ended[] }> {
+  async #turn(): Promise<{ reply: TurnReply; results: AttemptResult[] }> {
     const { redis, log } = this.#runtime;
     const until = Date.now() + LEASE_MS;
-    const ended: Ended[] = [];
+    const results: AttemptResult[] = [];
     for (let tries = 1; ; tries++) {
-      ended.push(...this.#ended.splice(0));
+      results.push(...this.#results.splice(0));
       const busy = this.#running.size;
       try {
-        const reply = await scripts.turnWebhookSender(redis, turnKeys(this.#place), {
+        const reply = await scripts.turnWebhookSender(redis, turnKeys(this.#path), {
           ...{ senderId: this.#id, now: Date.now(), leaseMs: LEASE_MS, failureMs: FIRST_FAILURE_TTL_MS },
           ...{ busy, max: this.#signal.aborted ? 0 : Math.max(0, share() - busy) },
-          ended: ended.map(endedOf),
+          results: results.map(storedResult),
         });
-        return { reply, ended };
+        return { reply, results };
       } catch (error) {
         if (!isRedisAway(error) || this.#signal.aborted || Date.now() > until) throw error;
         if (tries === 1) log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
@@ -133,30 +133,30 @@ class Sender {
   /**
    * Disables an endpoint that is gone or has failed for days; a success enables it again. `since`: its first failure after a success, or 0.
    */
-  async #updateStatus(ended: Ended[], since: number): Promise<void> {
+  async #updateStatus(results: AttemptResult[], since: number): Promise<void> {
     const isOver = since > 0 && Date.now() - since >= DISABLE_AFTER_MS;
-    const disables = ({ outcome }: Ended) => outcome === "gone" || (outcome === "failed" && isOver);
-    if (ended.some(({ webhook, outcome }) => webhook.status === "DISABLED" && outcome === "succeeded"))
-      await setWebhookStatus(this.#runtime, this.#place, "ACTIVE");
-    else if (ended.some((one) => one.webhook.status === "ACTIVE" && disables(one)))
-      await setWebhookStatus(this.#runtime, this.#place, "DISABLED");
+    const disables = ({ outcome }: AttemptResult) => outcome === "gone" || (outcome === "failed" && isOver);
+    if (results.some(({ webhook, outcome }) => webhook.status === "DISABLED" && outcome === "succeeded"))
+      await setWebhookStatus(this.#runtime, this.#path, "ACTIVE");
+    else if (results.some((one) => one.webhook.status === "ACTIVE" && disables(one)))
+      await setWebhookStatus(this.#runtime, this.#path, "DISABLED");
   }
 
   /** True if waiting here for the next delivery is worthwhile; else a job stores its time and, at the signal, another process takes over. */
   async #staysUp(next: string): Promise<boolean> {
     if (next === "") return false;
     const { queues } = this.#runtime;
-    const { handle, webhookId } = this.#place;
+    const { handle, webhookId } = this.#path;
     const isHere = !this.#signal.aborted && Number(next) - Date.now() <= MAX_IDLE_MS;
     if (isHere) return this.#waitUntil(Number(next));
     if (this.#signal.aborted) await queues.later(wakeJob(this.#runtime, handle, webhookId));
-    else await this.#lookAgain(Number(next), "due");
+    else await this.#pollAgain(Number(next), "due");
     return false;
   }
 
   /** Waits until an instant or the signal; false at once if another sender of this process waits until then. */
   async #waitUntil(at: number): Promise<boolean> {
-    const { webhookId } = this.#place;
+    const { webhookId } = this.#path;
     if (at >= (waiting.get(webhookId) ?? Number.POSITIVE_INFINITY)) return false;
     waiting.set(webhookId, at);
     senders--;
@@ -167,19 +167,19 @@ class Sender {
   }
 
   /** Polls the endpoint again at an instant (real ms), once per second, or once per lease of another sender. */
-  async #lookAgain(at: number, why: "due" | "lease"): Promise<void> {
-    const { webhookId } = this.#place;
+  async #pollAgain(at: number, why: "due" | "lease"): Promise<void> {
+    const { webhookId } = this.#path;
     const step = why === "lease" ? LEASE_MS : 1000;
     const second = (Math.ceil(at / step) * step) / 1000;
     const delay = Math.max(1, second * 1000 - Date.now());
     const id = `deliver-${webhookId}-${why}-${second}`;
-    await this.#runtime.queues.later(job("webhooks.deliver", id, this.#place, { delay }));
+    await this.#runtime.queues.later(job("webhooks.deliver", id, this.#path, { delay }));
   }
 
-  #start([, , json, ...found]: Extract<TurnReply, [string, "taken", ...unknown[]]>): void {
+  #start([, , json, ...found]: Extract<TurnReply, [string, "awake", ...unknown[]]>): void {
     if (json === undefined) return;
     this.#pollMs = MIN_POLL_MS;
-    const { handle, webhookId } = this.#place;
+    const { handle, webhookId } = this.#path;
     const webhook = JSON.parse(json) as StoredWebhook;
     const signers = signersOf(this.#runtime, sealBinding(handle, webhookId), webhook);
     for (const [stored, body] of found)
@@ -187,9 +187,9 @@ class Sender {
   }
 
   /** Sends a delivery after the earlier one of its subject, so that a receiver gets them in order of creation. */
-  #send(sending: Sending): void {
-    const { subject = sending.delivery.deliveryId } = sending.delivery;
-    const sent = this.#sendAfter(this.#newest.get(subject), sending);
+  #send(due: DueDelivery): void {
+    const { subject = due.delivery.deliveryId } = due.delivery;
+    const sent = this.#sendAfter(this.#newest.get(subject), due);
     this.#newest.set(subject, sent);
     this.#running.add(sent);
     void sent.then(() => {
@@ -199,10 +199,10 @@ class Sender {
   }
 
   /** Makes one attempt; the next turn stores the result. Never rejects. */
-  async #sendAfter(earlier: Promise<void> | undefined, sending: Sending): Promise<void> {
+  async #sendAfter(earlier: Promise<void> | undefined, due: DueDelivery): Promise<void> {
     try {
       if (earlier) await atMost(earlier, EARLIER_WAIT_MS);
-      this.#ended.push(await attempted(this.#runtime, sending));
+      this.#results.push(await callEndpoint(this.#runtime, due));
     } catch (error) {
       this.#runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
     }
@@ -225,7 +225,12 @@ function turnKeys({ handle, webhookId }: WebhookPath): Parameters<typeof scripts
   };
 }
 
-function endedOf({ delivery, outcome }: Ended): { id: string; json: string; due?: number; outcome: string } {
+function storedResult({ delivery, outcome }: AttemptResult): {
+  id: string;
+  json: string;
+  due?: number;
+  outcome: string;
+} {
   const { deliveryId: id, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? {} : { due: Date.parse(nextAttemptAt) };
   return { id, json: JSON.stringify(delivery), ...due, outcome };

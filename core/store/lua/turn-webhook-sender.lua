@@ -3,13 +3,13 @@
 -- Keys: queue (zset by real ms when due), awake (the active sender; string), failing (first failure since the last success; string, real
 --   ms), endpoint (hash json), delivery and event (what the keys of deliveries and of events begin with)
 -- Input: senderId, now (real ms), leaseMs (of a delivery, and of a heartbeat), max (deliveries), busy (deliveries that the sender still
---   sends), failureMs (to keep a first failure), ended (deliveries that became something: id, json, due: real ms when it is due again,
---   absent for never, outcome: of the call, "succeeded", another word, or "" if there was no call)
--- Returns {first failure ("" for none), word, …}: "busy" if another is awake, "asleep" with the real ms of the next one ("" for none),
---   "gone" if there is no such endpoint, or "taken"; deliveries come with the json of the endpoint, each as [json,
+--   sends), failureMs (to keep a first failure), results (deliveries after their attempts: id, json, due: real ms when it is due again,
+--   absent for never, outcome: of the call, "succeeded", "failed", "gone", or "" if there was no call)
+-- Returns {first failure ("" for none), state, …}: "busy" if another is awake, "asleep" with the real ms of the next one ("" for none),
+--   "gone" if there is no such endpoint, or "awake"; deliveries come with the json of the endpoint, each as [json,
 --   content of the event ("" if it is gone)].
 local over, again, succeeded, failed = {}, {}, false, false
-for _, one in ipairs(input.ended) do
+for _, one in ipairs(input.results) do
   if redis.call('SET', keys.delivery .. one.id, one.json, 'XX', 'KEEPTTL') and one.due then
     again[#again + 1] = one.due
     again[#again + 1] = one.id
@@ -32,7 +32,7 @@ if #due == 0 and input.busy == 0 then
   return { since, 'asleep', redis.call('ZRANGE', keys.queue, 0, 0, 'WITHSCORES')[2] or '' }
 end
 redis.call('SET', keys.awake, input.senderId, 'PX', input.leaseMs)
-if #due == 0 then return { since, 'taken' } end
+if #due == 0 then return { since, 'awake' } end
 
 local endpoint = redis.call('HGET', keys.endpoint, 'json')
 if not endpoint then return { since, 'gone' } end
@@ -50,9 +50,9 @@ for at, id in ipairs(due) do
   end
 end
 if #gone > 0 then redis.call('ZREM', keys.queue, unpack(gone)) end
-if #deliveries == 0 then return { since, 'taken' } end
+if #deliveries == 0 then return { since, 'awake' } end
 redis.call('ZADD', keys.queue, unpack(leases))
-local taken = { since, 'taken', endpoint }
+local taken = { since, 'awake', endpoint }
 local contents = redis.call('MGET', unpack(events))
 for at, json in ipairs(deliveries) do taken[#taken + 1] = { json, contents[at] or '' } end
 return taken
