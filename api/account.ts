@@ -19,7 +19,7 @@ export const accountRows: Row[] = [
   }),
   route(`POST ${tokens}`, user, shape.newToken, core.createToken, {
     status: 201,
-    returns: object({ token: shape.shownToken }),
+    returns: object({ token: shape.tokenWithSecret }),
     summary: "Create a personal access token",
     description:
       "The secret (`pat_…`) is in this answer only. Without `expiresInDays` the token is valid until it is revoked. A user has at most 200 tokens.",

@@ -178,7 +178,7 @@ export const schedulingRows: Row[] = [
 
   route(`POST ${feed}`, creator, shape.newCalendarFeed, core.createCalendarFeed, {
     status: 201,
-    returns: object({ feed: shape.shownCalendarFeed }),
+    returns: object({ feed: shape.calendarFeedWithAddress }),
     auditedId: () => "calendar-feed",
     summary: "Create or rotate the calendar feed",
     description:

@@ -19,7 +19,7 @@ function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, event
     route(`POST ${webhooks}`, creator, shape.newWebhook, create, {
       status: 201,
       auditedId: ({ webhook }) => webhook.webhookId,
-      returns: object({ webhook: shape.shownWebhook }),
+      returns: object({ webhook: shape.webhookWithSecret }),
       summary: "Create a webhook",
       description: `The signing secret (\`whsec_…\`) is in this answer only. Without \`events\` the webhook receives ${events}. A handle has at most 50 webhooks.`,
     }),
@@ -27,7 +27,7 @@ function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, event
     route(`GET ${one}`, creator, nothing, core.readWebhook, { returns: object({ webhook: shape.webhook }) }),
     route(`DELETE ${one}`, creator, nothing, core.deleteWebhook),
     route(`POST ${one}/rotate-secret`, creator, nothing, core.rotateSecret, {
-      returns: object({ webhook: shape.shownWebhook }),
+      returns: object({ webhook: shape.webhookWithSecret }),
       summary: "Rotate the signing secret",
       description: "Answers the new secret. Earlier secrets sign as well for 24 h.",
       failures: ["rate_limited"],

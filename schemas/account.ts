@@ -41,11 +41,11 @@ const tokenFields = {
   expiresAt: s.nullable(s.instant),
 };
 /** A token with its secret, which is shown only once. */
-export const shownToken = s.component("NewToken", {
+export const tokenWithSecret = s.component("NewToken", {
   ...tokenFields,
   secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
 });
-export type NewToken = s.Infer<typeof shownToken>;
+export type NewToken = s.Infer<typeof tokenWithSecret>;
 
 export const token = s.component("Token", { ...tokenFields, createdAt: s.instant, lastUsedAt: s.nullable(s.instant) });
 export type Token = s.Infer<typeof token>;

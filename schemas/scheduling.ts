@@ -353,8 +353,8 @@ export const newCalendarFeed = s.object(s.ignored("createdAt", "url"));
 export const calendarFeed = s.component("CalendarFeed", { createdAt: s.instant });
 export type CalendarFeed = s.Infer<typeof calendarFeed>;
 /** A calendar feed with its address, which is shown only once. */
-export const shownCalendarFeed = s.component("NewCalendarFeed", {
+export const calendarFeedWithAddress = s.component("NewCalendarFeed", {
   createdAt: s.instant,
   url: s.string({ format: "uri" }),
 });
-export type ShownCalendarFeed = s.Infer<typeof shownCalendarFeed>;
+export type CalendarFeedWithAddress = s.Infer<typeof calendarFeedWithAddress>;

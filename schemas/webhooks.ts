@@ -86,8 +86,11 @@ const webhookFields = {
 export const webhook = s.component("Webhook", webhookFields);
 export type Webhook = s.Infer<typeof webhook>;
 /** An endpoint with its secret, which is shown only once. */
-export const shownWebhook = s.component("NewWebhook", { ...webhookFields, secret: s.string({ pattern: "^whsec_" }) });
-export type ShownWebhook = s.Infer<typeof shownWebhook>;
+export const webhookWithSecret = s.component("NewWebhook", {
+  ...webhookFields,
+  secret: s.string({ pattern: "^whsec_" }),
+});
+export type WebhookWithSecret = s.Infer<typeof webhookWithSecret>;
 
 export interface FormerSecret {
   secret: string;

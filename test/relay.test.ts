@@ -20,9 +20,9 @@ t.teardown(async () => {
 });
 
 /** The documented times, so that no stall of a busy machine ends a run; a worker only looks more often. */
-const usual: RunTimes = { ...runTimes, check: 20 };
+const usual: RunTimes = { ...runTimes, checkIntervalMs: 20 };
 /** For tests that wait for one of these times. */
-const quick: RunTimes = { ...usual, lost: 1500, lease: 1500, grace: 1500 };
+const quick: RunTimes = { ...usual, lostMs: 1500, leaseMs: 1500, graceMs: 1500 };
 const silent = { warn: () => undefined };
 
 function connect(to = server): Redis {
@@ -357,7 +357,7 @@ t.test("a dead worker is noticed: the reader gets its chunks, then RunLost", asy
 t.test("a silent live worker does not count as dead", async (t) => {
   const { runId, reader } = await begin(quickWeb);
   const run = await claim(quickWorker, runId);
-  await pause(2 * quick.lost);
+  await pause(2 * quick.lostMs);
   t.equal(await runState(web.redis, runId), "running");
   write(run, 1, 1);
   await run.end();
@@ -456,7 +456,7 @@ t.test("a reader learns of a lost Redis when the worker gives up, not later", as
   const gone = await startRedis({ own: true, single: true });
   const commands = connectTo(readEnv(gone.env));
   commands.on("error", () => undefined);
-  const times = { ...quick, lost: 6000 };
+  const times = { ...quick, lostMs: 6000 };
   const relay = new Relay({ redis: commands, connect: () => connect(gone), log: silent, times });
   opened.push(() => commands.disconnect());
   const runId = crypto.randomUUID();
@@ -467,13 +467,13 @@ t.test("a reader learns of a lost Redis when the worker gives up, not later", as
   await gone.stop();
   await t.rejects(reading, { name: "RunLost" });
   const took = performance.now() - since;
-  t.ok(took > 0.8 * times.lost && took < 1.7 * times.lost, `after ${took} ms`);
+  t.ok(took > 0.8 * times.lostMs && took < 1.7 * times.lostMs, `after ${took} ms`);
   await relay.close();
 });
 
 t.test("a restart of Redis costs no chunk", async (t) => {
   const durable = await startRedis({ appendonly: true, single: true });
-  const patient = { lost: 60_000, lease: 60_000 };
+  const patient = { lostMs: 60_000, leaseMs: 60_000 };
   const processes = [start(patient, durable), start(patient, durable)];
   const [reading, writing] = processes as [Process, Process];
   const { runId, reader } = await begin(reading);
@@ -528,7 +528,7 @@ t.test("everything expires, and the question expires with its run", async (t) =>
     names.filter((_, index) => lifetimes[index] === -1),
     [],
   );
-  t.ok(lifetimes.every((lifetime) => lifetime <= runTimes.keep));
+  t.ok(lifetimes.every((lifetime) => lifetime <= runTimes.keepMs));
   const { runId } = await begin(web);
   t.same(await readRun(web.redis, runId), { question: "How much is it?" });
   const run = await claim(worker, runId);

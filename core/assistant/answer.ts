@@ -4,7 +4,7 @@ import { readRun } from "../engines/relay/relay.ts";
 import type { ModelTool, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import { ctaCards, followUps } from "./cards.ts";
-import { type Draft, drafted, leadTool, lessonTool } from "./draft.ts";
+import { type Draft, draftAnswer, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-section.ts";
 import { type AnswerRequest, interrupted } from "./messages.ts";
 import { type PublicLibrary, publicLibrary } from "./public-library.ts";
@@ -51,18 +51,18 @@ export async function answerRun(
 /** The chunks of one answer, in the documented order. */
 async function* answerChunks(
   runtime: Runtime,
-  asked: AnswerRequest,
+  request: AnswerRequest,
   { runId, signal }: { runId: string; signal: AbortSignal },
 ): AsyncGenerator<Chunk> {
   const started = performance.now();
-  const found = await publicLibrary(runtime, asked);
-  const tools = await toolsFor(runtime, asked, found);
-  const draft = await drafted(runtime, asked, { found, tools, signal });
+  const found = await publicLibrary(runtime, request);
+  const tools = await toolsFor(runtime, request, found);
+  const draft = await draftAnswer(runtime, request, { found, tools, signal });
   const isTalk = draft.kind === "talk" || draft.kind === "declined";
   const { id: modelId } = runtime.model;
   const { degraded } = draft;
   const retrievalMode = isTalk ? "none" : found.mode;
-  const messageMetadata = { chatId: asked.chatId, modelId, retrievalMode, degraded };
+  const messageMetadata = { chatId: request.chatId, modelId, retrievalMode, degraded };
   yield { type: "start", messageId: runId, messageMetadata };
   yield { type: "start-step" };
   const text = yield* textChunks(draft, signal);
@@ -71,21 +71,21 @@ async function* answerChunks(
   yield* evidenceChunks(cards);
   const links = draft.kind === "declined" ? [] : (found.page?.links ?? []);
   yield { type: "data-cta", data: { cards: ctaCards(links, found.question) } };
-  const questions = nextQuestions(asked, found, draft);
+  const questions = nextQuestions(request, found, draft);
   yield { type: "data-follow-ups", data: { questions } };
-  if (!isTalk) yield* toolChunks(runtime, asked, { found, draft, text, cards, questions, signal });
+  if (!isTalk) yield* toolChunks(runtime, request, { found, draft, text, cards, questions, signal });
   yield { type: "finish-step" };
   yield { type: "finish" };
-  const { handle, pageSlug } = asked;
+  const { handle, pageSlug } = request;
   const tookMs = Math.round(performance.now() - started);
   const figures = { modelId, retrievalMode, degraded, snippetCount: cards.length, tookMs };
   runtime.log.info({ handle, pageSlug, ...figures }, "assistant.answered");
 }
 
 /** The tools for a model with tool support: the form once per chat, lesson cards if the best passages have some. */
-async function toolsFor({ model }: Runtime, asked: AnswerRequest, found: PublicLibrary): Promise<ModelTool[]> {
+async function toolsFor({ model }: Runtime, request: AnswerRequest, found: PublicLibrary): Promise<ModelTool[]> {
   if (model.writer === undefined || !(await model.writer.callsTools())) return [];
-  return [...(asked.sectionShown ? [] : [leadTool]), ...(nearCards(found).length > 0 ? [lessonTool] : [])];
+  return [...(request.sectionShown ? [] : [leadTool]), ...(nearCards(found).length > 0 ? [lessonTool] : [])];
 }
 
 /** Returns the whole text at the end. */
@@ -112,16 +112,16 @@ function* evidenceChunks(cards: EvidenceCard[]): Generator<Chunk> {
   yield { type: "data-evidence", data: { cards } };
 }
 
-function nextQuestions(asked: AnswerRequest, found: PublicLibrary, draft: Draft): string[] {
+function nextQuestions(request: AnswerRequest, found: PublicLibrary, draft: Draft): string[] {
   const headingOf = (blocks: readonly { headings: readonly string[] }[]) => blocks[0]?.headings.at(-1) ?? [];
-  const here = found.library.sections.filter(({ source }) => source.id === asked.pageSlug);
+  const here = found.library.sections.filter(({ source }) => source.id === request.pageSlug);
   const near = found.ranked.slice(0, NEAR_SECTIONS);
   return followUps({
     question: found.question,
     suggested: found.page?.suggestedQuestions ?? [],
     headings: [...here, ...near].flatMap(({ blocks }) => headingOf(blocks)),
     answered: draft.units.flatMap(({ block }) => headingOf([block])),
-    asked: asked.history.filter(({ role }) => role === "user").map(({ text }) => text),
+    asked: request.history.filter(({ role }) => role === "user").map(({ text }) => text),
   });
 }
 
@@ -135,7 +135,7 @@ interface AnswerParts {
 }
 
 /** The tools that a model called; without tool support, the lesson cards of the evidence and the form that the question asks for. */
-async function* toolChunks(runtime: Runtime, asked: AnswerRequest, parts: AnswerParts): AsyncGenerator<Chunk> {
+async function* toolChunks(runtime: Runtime, request: AnswerRequest, parts: AnswerParts): AsyncGenerator<Chunk> {
   const { found, draft, text, cards, questions, signal } = parts;
   const used = cardsIn(found, draft.units);
   const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;
@@ -145,7 +145,7 @@ async function* toolChunks(runtime: Runtime, asked: AnswerRequest, parts: Answer
   if (!(draft.calls?.has(leadTool.name) ?? wish !== undefined)) return;
   const evidenceTitles = cards.map(({ title }) => title);
   const material = { wish, language, answer: text, evidenceTitles, retrievalMode: found.mode, followUps: questions };
-  const section = await leadSectionFor(runtime, asked, { ...material, signal });
+  const section = await leadSectionFor(runtime, request, { ...material, signal });
   if (section) yield* toolCall(leadTool.name, section);
 }
 

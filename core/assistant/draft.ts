@@ -40,17 +40,18 @@ const LOAD_TIMEOUT_MS = 300_000;
 const LOADING_AFTER_MS = 2000;
 
 type DraftContext = { found: PublicLibrary; tools: readonly ModelTool[]; signal: AbortSignal };
+type ModelContext = DraftContext & { runtime: Runtime; request: AnswerRequest; reply: Reply };
 
 /** The model's answer, or the extractive one if there is no model or it fails to start; then degraded. */
-export async function drafted(runtime: Runtime, asked: AnswerRequest, made: DraftContext): Promise<Draft> {
-  const { found } = made;
+export async function draftAnswer(runtime: Runtime, request: AnswerRequest, context: DraftContext): Promise<Draft> {
+  const { found } = context;
   const { question } = found;
   const talk = smallTalk(question);
   if (talk) return { ...talk, text: piecesOf(talk.markdown), degraded: false };
-  const reply = replyTo(found.library, question, { ...found.place, formless: asked.isWhole });
+  const reply = replyTo(found.library, question, { ...found.place, formless: request.isWhole });
   const plain = quoted(reply, found.degraded, question);
   if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
-  const draft = await new ModelPart(runtime.model.writer, { ...made, runtime, asked, reply }).begin();
+  const draft = await new ModelPart(runtime.model.writer, { ...context, runtime, request, reply }).begin();
   if (draft) return draft;
   runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   return { ...plain, degraded: true };
@@ -65,7 +66,7 @@ function quoted(reply: Reply, degraded: boolean, { language }: Question): Draft 
 
 /** A model's part of one answer: it starts in time, continues without silence, and ends. */
 class ModelPart {
-  readonly #made: DraftContext & { runtime: Runtime; asked: AnswerRequest; reply: Reply };
+  readonly #context: ModelContext;
   readonly #deltas: AsyncIterator<Delta>;
   readonly #filter: Grounding;
   readonly #end = new AbortController();
@@ -77,11 +78,11 @@ class ModelPart {
   #isCut = false;
   #pending: Promise<IteratorResult<Delta>> | undefined;
 
-  constructor(writer: Writer, made: DraftContext & { runtime: Runtime; asked: AnswerRequest; reply: Reply }) {
-    const { found, asked, tools, signal } = made;
+  constructor(writer: Writer, context: ModelContext) {
+    const { found, request, tools, signal } = context;
     const { question } = found;
-    const { messages, passages, marks } = chatPrompt(found, asked.history);
-    this.#made = made;
+    const { messages, passages, marks } = chatPrompt(found, request.history);
+    this.#context = context;
     this.#filter = new Grounding(found.library, passages, {
       language: question.language,
       never: marks,
@@ -96,7 +97,7 @@ class ModelPart {
    * nothing.
    */
   async begin(): Promise<Draft | undefined> {
-    const { found, tools, asked, signal } = this.#made;
+    const { found, tools, request, signal } = this.#context;
     try {
       const first = await this.#firstText();
       if (first === "late") {
@@ -109,7 +110,7 @@ class ModelPart {
         this.#end.abort();
         return this.#unheard(calls);
       }
-      const text = asked.isWhole ? [await joined(this.#rest(first))] : this.#rest(first);
+      const text = request.isWhole ? [await joined(this.#rest(first))] : this.#rest(first);
       return { kind: "written", text, degraded: found.degraded, units, ...calls };
     } catch {
       // The model is down or broke off: the extractive answer replaces it and is marked as degraded.
@@ -121,7 +122,7 @@ class ModelPart {
 
   /** No sentence of the model passed the check, or it only called a tool: quote instead. */
   #unheard(calls: { calls?: ReadonlySet<string> }): Draft | undefined {
-    const { reply, found } = this.#made;
+    const { reply, found } = this.#context;
     const { question } = found;
     if (this.#filter.dropped === 0 && this.#calls.size === 0) return undefined;
     const isOffer = this.#calls.has(leadTool.name) && reply.kind !== "answer";
@@ -158,7 +159,7 @@ class ModelPart {
 
   #take({ text = "", call, isCut = false }: Delta): string {
     this.#isCut ||= isCut;
-    if (this.#made.tools.some(({ name }) => name === call)) this.#calls.add(call!);
+    if (this.#context.tools.some(({ name }) => name === call)) this.#calls.add(call!);
     if (text !== "") this.#textAt = performance.now();
     // A server may send any text at once, and the time to check it grows faster than its length.
     const checked = text.slice(0, Math.max(0, MAX_LENGTH - this.#length));
@@ -172,9 +173,9 @@ class ModelPart {
 
   /** The next delta; undefined if none arrives in time. A late delta is not lost. */
   async #next(withinMs: number): Promise<IteratorResult<Delta> | undefined> {
-    this.#made.signal.throwIfAborted();
+    this.#context.signal.throwIfAborted();
     const elapsed = performance.now() - this.#startedAt;
-    const timeoutMs = this.#made.asked.isWhole ? Math.min(withinMs, WHOLE_MS - elapsed) : withinMs;
+    const timeoutMs = this.#context.request.isWhole ? Math.min(withinMs, WHOLE_MS - elapsed) : withinMs;
     this.#pending ??= this.#deltas.next();
     // A failure after the timeout no longer matters.
     this.#pending.catch(() => undefined);
@@ -199,7 +200,7 @@ class ModelPart {
   /** Lets the model load until its first delta, whose content is discarded. */
   #goOnLoading(): void {
     const stop = () => this.#end.abort();
-    const limits = [this.#made.runtime.shutdownController.signal, AbortSignal.timeout(LOAD_TIMEOUT_MS)];
+    const limits = [this.#context.runtime.shutdownController.signal, AbortSignal.timeout(LOAD_TIMEOUT_MS)];
     const loading = withSignal(limits, async (signal) => {
       signal.addEventListener("abort", stop, { once: true });
       await this.#pending;

@@ -37,14 +37,14 @@ const SHOWN_TTL_SECONDS = 86_400;
 /** Ms within which a model must propose a section; otherwise the standard one is shown. */
 const PROPOSAL_TIMEOUT_MS = 6000;
 
-/** UTF-16 units of one line of the section. */
-const LINE = 80;
-const SENTENCE = 240;
-const ANSWER_LENGTH = 4000;
-const MAXIMUM_TITLES = 10;
-const STEPS = { least: 3, most: 4 };
-const SIGNALS = { least: 2, most: 4 };
-const CHIPS = { least: 1, most: 4 };
+/** UTF-16 units of a line and of a sentence of the section, and of the answer in its context. */
+const MAX_LINE_LENGTH = 80;
+const MAX_SENTENCE_LENGTH = 240;
+const MAX_ANSWER_LENGTH = 4000;
+const MAX_TITLES = 10;
+const STEPS = { min: 3, max: 4 };
+const SIGNALS = { min: 2, max: 4 };
+const CHIPS = { min: 1, max: 4 };
 
 const ACCENTS: readonly View["visualAccent"][] = ["signal", "launch", "support", "proof"];
 const STANDARD_ACCENT: Record<Wish, View["visualAccent"]> = {
@@ -70,11 +70,11 @@ const SENSITIVE = Object.values(languages).flatMap(({ leadSection }) => leadSect
 /** The lead section, once per chat, for visitors who want contact, a quote, a demo, an individual price or a purchase. */
 export async function leadSectionFor(
   runtime: Runtime,
-  asked: AnswerRequest,
+  request: AnswerRequest,
   { signal, ...shown }: Omit<LeadMaterial, "sectionId" | "pageSlug" | "question"> & { signal: AbortSignal },
 ): Promise<LeadSection | undefined> {
-  if (asked.sectionShown || !(await isFirst(runtime, asked))) return undefined;
-  const { handle, pageSlug, question } = asked;
+  if (request.sectionShown || !(await isFirst(runtime, request))) return undefined;
+  const { handle, pageSlug, question } = request;
   const material = { ...shown, sectionId: runtime.id("sec_"), pageSlug, question };
   const section = composeLeadSection({ ...material, proposal: await propose(runtime, material, signal) });
   const { sectionId, fields, submitLabel } = section;
@@ -105,17 +105,17 @@ async function propose({ model }: Runtime, material: LeadMaterial, signal: Abort
 
 /** The output of the tool `renderLeadQualificationSection`, within its documented limits. */
 export function composeLeadSection(material: LeadMaterial): LeadSection {
-  const { wish: intent = "contact" } = material;
+  const { wish = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
   const proposed = asObject(material.proposal);
   const check = new Check(material);
   const submitLabel = check.line(proposed.submitLabel, phrases.submit);
-  const standard = STANDARD_FIELDS[intent].map((key) => ({ key, label: phrases.fields[key] }));
+  const standard = STANDARD_FIELDS[wish].map((key) => ({ key, label: phrases.fields[key] }));
   const generated = list(proposed.fields).flatMap((field) => check.field(field));
   const { fields, html } = leadForm([...standard, ...generated], submitLabel);
   return {
     sectionId: material.sectionId,
-    collapsedTitle: check.line(proposed.collapsedTitle, phrases.title[intent]),
+    collapsedTitle: check.line(proposed.collapsedTitle, phrases.title[wish]),
     collapsedBody: check.sentence(proposed.collapsedBody, phrases.body),
     html,
     fields,
@@ -128,12 +128,12 @@ export function composeLeadSection(material: LeadMaterial): LeadSection {
 }
 
 function view(material: LeadMaterial, proposed: Record<string, unknown>, check: Check): View {
-  const { wish: intent = "contact" } = material;
+  const { wish = "contact" } = material;
   const phrases = wordsOf(material.language).leadSection;
   const path = asObject(proposed.recommendedPath);
   const accent = ACCENTS.find((name) => name === proposed.visualAccent);
   return {
-    headline: check.line(proposed.headline, phrases.headline[intent]),
+    headline: check.line(proposed.headline, phrases.headline[wish]),
     subhead: check.sentence(proposed.subhead, phrases.subhead),
     recommendedPath: {
       label: check.line(path.label, phrases.path.label),
@@ -142,15 +142,15 @@ function view(material: LeadMaterial, proposed: Record<string, unknown>, check: 
     momentumSteps: check.steps(proposed.momentumSteps, phrases.steps),
     fitSignals: check.lines(proposed.fitSignals, SIGNALS, standardSignals(material, check)),
     questionChips: check.lines(proposed.questionChips, CHIPS, standardChips(material, check)),
-    visualAccent: accent ?? STANDARD_ACCENT[intent],
+    visualAccent: accent ?? STANDARD_ACCENT[wish],
   };
 }
 
 /** Facts that the visitor can check: their question and the sources of its answer. */
 function standardSignals({ question, evidenceTitles, language }: LeadMaterial, check: Check): string[] {
   const { signals } = wordsOf(language).leadSection;
-  const asked = check.clean(question, LINE);
-  const titles = check.clean(evidenceTitles.slice(0, 3).join(", "), LINE);
+  const asked = check.clean(question, MAX_LINE_LENGTH);
+  const titles = check.clean(evidenceTitles.slice(0, 3).join(", "), MAX_LINE_LENGTH);
   return [
     asked === "" ? signals.goesAlong : signals.question.replace("{question}", () => asked),
     ...(titles === "" ? [] : [signals.titles.replace("{titles}", () => titles)]),
@@ -160,17 +160,17 @@ function standardSignals({ question, evidenceTitles, language }: LeadMaterial, c
 
 function standardChips({ followUps = [] }: LeadMaterial, check: Check): string[] {
   return followUps
-    .map((question) => check.clean(question, SENTENCE))
+    .map((question) => check.clean(question, MAX_SENTENCE_LENGTH))
     .filter((question) => question !== "")
-    .slice(0, CHIPS.most);
+    .slice(0, CHIPS.max);
 }
 
 function leadContext(material: LeadMaterial): LeadSection["leadContext"] {
   return {
     pageSlug: material.pageSlug,
     visitorQuestion: [...material.question].slice(0, MAX_QUESTION_LENGTH).join(""),
-    visibleAnswerText: clip(material.answer, ANSWER_LENGTH),
-    evidenceTitles: material.evidenceTitles.slice(0, MAXIMUM_TITLES).map(oneLine),
+    visibleAnswerText: clip(material.answer, MAX_ANSWER_LENGTH),
+    evidenceTitles: material.evidenceTitles.slice(0, MAX_TITLES).map(oneLine),
     retrievalMode: material.retrievalMode,
   };
 }
@@ -184,34 +184,37 @@ class Check {
   }
 
   line(proposed: unknown, standard: string): string {
-    return this.#text(proposed, LINE) || standard;
+    return this.#text(proposed, MAX_LINE_LENGTH) || standard;
   }
 
   sentence(proposed: unknown, standard: string): string {
-    return this.#text(proposed, SENTENCE) || standard;
+    return this.#text(proposed, MAX_SENTENCE_LENGTH) || standard;
   }
 
-  lines(proposed: unknown, { least, most }: { least: number; most: number }, standard: string[]): string[] {
+  lines(proposed: unknown, { min, max }: { min: number; max: number }, standard: string[]): string[] {
     const lines = list(proposed)
-      .map((line) => this.#text(line, SENTENCE))
+      .map((line) => this.#text(line, MAX_SENTENCE_LENGTH))
       .filter((line) => line !== "");
-    return lines.length < least ? standard : lines.slice(0, most);
+    return lines.length < min ? standard : lines.slice(0, max);
   }
 
   steps(proposed: unknown, standard: View["momentumSteps"]): View["momentumSteps"] {
     const steps = list(proposed)
       .map(asObject)
-      .map(({ title, body }) => ({ title: this.#text(title, LINE), body: this.#text(body, SENTENCE) }))
+      .map(({ title, body }) => ({
+        title: this.#text(title, MAX_LINE_LENGTH),
+        body: this.#text(body, MAX_SENTENCE_LENGTH),
+      }))
       .filter(({ title, body }) => title !== "" && body !== "");
-    return steps.length < STEPS.least ? standard : steps.slice(0, STEPS.most);
+    return steps.length < STEPS.min ? standard : steps.slice(0, STEPS.max);
   }
 
   /** A generated field is never required: a model's question must not block a visitor. */
   field(proposed: unknown): unknown[] {
     const field = asObject(proposed);
-    const label = this.#text(field.label, LINE);
+    const label = this.#text(field.label, MAX_LINE_LENGTH);
     const options = list(field.options).map((option) =>
-      typeof option === "string" ? this.clean(option, LINE, NUMBERS) : "",
+      typeof option === "string" ? this.clean(option, MAX_LINE_LENGTH, NUMBERS) : "",
     );
     const isFit = label !== "" && !options.includes("") && typeof field.key === "string" && !isSensitive(field.key);
     return isFit ? [{ ...field, label, required: false, options }] : [];

@@ -37,12 +37,12 @@ export interface PublicLibrary {
   degraded: boolean;
 }
 
-interface Shelf extends Pick<PublicLibrary, "library" | "cards"> {
+interface CachedLibrary extends Pick<PublicLibrary, "library" | "cards"> {
   /** Approximate memory in bytes. */
   bytes: number;
 }
 
-interface ShelfSources {
+interface LibrarySources {
   pages: PublicPages;
   knowledge: Knowledge;
 }
@@ -62,7 +62,7 @@ const MAX_BYTES = 96 * 2 ** 20;
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
-const shelvesOf = versionedCache<Shelf>(MAX_BYTES, ({ bytes }) => bytes);
+const cacheOf = versionedCache<CachedLibrary>(MAX_BYTES, ({ bytes }) => bytes);
 
 /**
  * The public text for a question: the published pages of the handle and its documents with the public tag. Drafts, paid bodies and other
@@ -79,7 +79,7 @@ export async function publicLibrary(
   const { visited: page } = pages;
   const { found } = knowledge;
   const question = readQuestion(text, primaryLanguage(page?.language ?? "en"), history);
-  const whole = await wholeShelf(runtime.redis, handle, { pages, knowledge });
+  const whole = await wholeLibrary(runtime.redis, handle, { pages, knowledge });
   const isWhole = knowledge.documents !== undefined && (page === undefined || pages.pages.has(pageSlug));
   const { library, cards } = isWhole
     ? whole
@@ -112,12 +112,12 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
 }
 
 /** All cached pages and documents, indexed once per state; concurrent questions share one index. */
-function wholeShelf(redis: Redis, handle: string, from: ShelfSources): Promise<Shelf> {
+function wholeLibrary(redis: Redis, handle: string, from: LibrarySources): Promise<CachedLibrary> {
   const state = `${from.pages.state} ${from.knowledge.version ?? ""}`;
-  return shelvesOf(redis).get(handle, state, () => fill(from));
+  return cacheOf(redis).get(handle, state, () => fill(from));
 }
 
-async function fill({ pages, knowledge: { documents = [] } }: ShelfSources): Promise<Shelf> {
+async function fill({ pages, knowledge: { documents = [] } }: LibrarySources): Promise<CachedLibrary> {
   const cards = cardsOf(documents);
   const library = await openLibraryInSlices(sourcesOf(pages, documents));
   const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
@@ -131,9 +131,9 @@ function* sourcesOf({ pages }: PublicPages, documents: readonly TaggedDocument[]
 
 /** The sources for a question if not all can be read: the best ones, the visited page, and the search results. */
 function partOf(
-  { library, cards }: Shelf,
+  { library, cards }: CachedLibrary,
   { page, question, found }: { page: PublicPage | undefined; question: Question; found: SearchResult },
-): Pick<Shelf, "library" | "cards"> {
+): Pick<CachedLibrary, "library" | "cards"> {
   const ranked = [...new Set(library.rank(question).map(({ source }) => source))].slice(0, MAX_RELATED);
   const related = ranked.filter(({ id }) => id !== page?.slug);
   const passages = found.hits.map(({ passage }) => passage);

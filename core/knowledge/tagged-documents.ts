@@ -25,7 +25,7 @@ const MAX_CHUNKS = 3000;
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const DOCUMENTS_PER_READ = 64;
 
-const shelvesOf = versionedCache(MAX_CACHED_BYTES, bytesOf);
+const cacheOf = versionedCache(MAX_CACHED_BYTES, bytesOf);
 
 /**
  * All documents of a handle with a tag, in order of creation; undefined if there are too many to read. If nothing has changed, it needs one
@@ -37,7 +37,7 @@ export async function taggedDocuments(
   tag: string,
 ): Promise<TaggedDocuments | undefined> {
   const version = (await redis.hget(keys.knowledge(handle), "version")) ?? "";
-  const documents = await shelvesOf(redis).get(`${handle} ${tag}`, version, () => readTagged(redis, handle, tag));
+  const documents = await cacheOf(redis).get(`${handle} ${tag}`, version, () => readTagged(redis, handle, tag));
   return documents && { version, documents };
 }
 

@@ -25,7 +25,7 @@ export interface PublicPage {
 }
 
 /** The published pages of a handle as text, cached until one of them changes. */
-interface Shelf {
+interface CachedPages {
   /** The counter of the handle's pages. */
   state: string;
   /** The newest pages, as many as fit. */
@@ -35,7 +35,7 @@ interface Shelf {
 }
 
 /** The same with the page that the visitor reads. */
-export interface PublicPages extends Readonly<Shelf> {
+export interface PublicPages extends Readonly<CachedPages> {
   readonly visited: PublicPage | undefined;
 }
 
@@ -48,7 +48,7 @@ const MAX_BYTES = 64 * 2 ** 20;
 const BLOCK_BYTES = 400;
 const CHARACTER_BYTES = 16;
 
-const shelvesOf = versionedCache<Shelf>(MAX_BYTES, ({ bytes }) => bytes);
+const cacheOf = versionedCache<CachedPages>(MAX_BYTES, ({ bytes }) => bytes);
 
 /**
  * The handle's published pages now, for a visitor of one of them. It needs one read if nothing has changed, and parses only changed pages.
@@ -56,33 +56,33 @@ const shelvesOf = versionedCache<Shelf>(MAX_BYTES, ({ bytes }) => bytes);
  */
 export async function publicPages(runtime: Runtime, handle: string, slug: string): Promise<PublicPages> {
   const state = await pagesCounterOf(runtime.redis, handle);
-  const shelf = await shelvesOf(runtime.redis).get(handle, state, (known) => fill(runtime, handle, { state, known }));
-  return { ...shelf, visited: shelf.pages.get(slug) ?? (await read(runtime, { handle, slug, state: "" })) };
+  const cached = await cacheOf(runtime.redis).get(handle, state, (known) => fill(runtime, handle, { state, known }));
+  return { ...cached, visited: cached.pages.get(slug) ?? (await read(runtime, { handle, slug, state: "" })) };
 }
 
 async function fill(
   runtime: Runtime,
   handle: string,
-  { state, known }: { state: string; known: Shelf | undefined },
-): Promise<Shelf> {
+  { state, known }: { state: string; known: CachedPages | undefined },
+): Promise<CachedPages> {
   const listed = pairsOf(await runtime.redis.zrevrange(keys.pages(handle), 0, MAX_PAGES - 1, "WITHSCORES"));
   const rows = (await pipelined(runtime.redis, (pipeline) => {
     for (const [slug] of listed) pipeline.hmget(keys.page(handle, slug), "version", "status");
   })) as [string | null, string | null][];
-  const shelf: Shelf = { state, pages: new Map(), bytes: 0 };
+  const filled: CachedPages = { state, pages: new Map(), bytes: 0 };
   for (const [at, [slug, createdAt]] of listed.entries()) {
-    if (shelf.bytes > MAX_HANDLE_BYTES) break;
+    if (filled.bytes > MAX_HANDLE_BYTES) break;
     const [version, status] = rows[at] ?? [];
     if (status !== "PUBLISHED") continue;
     const cached = known?.pages.get(slug);
     const now = `${createdAt} ${version}`;
     const page = cached?.state === now ? cached : await read(runtime, { handle, slug, state: now });
-    if (page) shelf.pages.set(slug, page);
-    shelf.bytes += page ? bytesOf(page) : 0;
+    if (page) filled.pages.set(slug, page);
+    filled.bytes += page ? bytesOf(page) : 0;
     // Yields between two pages: a large page takes some ms to parse.
     await setImmediate();
   }
-  return shelf;
+  return filled;
 }
 
 function bytesOf({ blocks, links }: PublicPage): number {

@@ -59,16 +59,16 @@ const SAMPLE_LENGTH = 20_000;
  */
 export async function visitPage(runtime: Runtime, input: VisitInput): Promise<PageVisit> {
   const { handle, pageSlug, method } = input;
-  const shown = await shownPage(runtime, input);
+  const visible = await visiblePage(runtime, input);
   const redeemed = method === "HEAD" ? undefined : await redeem(runtime, input);
-  const hasAccess = redeemed !== undefined || (await mayRead(runtime, shown.page, input));
-  const isForSale = !hasAccess && (await canBeBought(runtime, handle, shown.page));
+  const hasAccess = redeemed !== undefined || (await mayRead(runtime, visible.page, input));
+  const isForSale = !hasAccess && (await canBeBought(runtime, handle, visible.page));
   const isClosed =
     !hasAccess && (input.access !== undefined || readCookie(input.cookie, closedName(input)) !== undefined);
   const url = pageUrl(runtime, handle, pageSlug);
   const wasSold = isForSale || (!hasAccess && (await runtime.redis.exists(keys.pagePurchases(handle, pageSlug))) === 1);
   const mailsLinks = runtime.env.SMTP_URL !== undefined && wasSold;
-  return { handle, ...shown, url, hasAccess, isForSale, mailsLinks, isClosed, isReceipt: false, ...redeemed };
+  return { handle, ...visible, url, hasAccess, isForSale, mailsLinks, isClosed, isReceipt: false, ...redeemed };
 }
 
 async function canBeBought({ payments }: Runtime, handle: string, { price }: StoredPage): Promise<boolean> {
@@ -77,12 +77,12 @@ async function canBeBought({ payments }: Runtime, handle: string, { price }: Sto
 
 /** `{accessMode, hasAccess}` of a published page for this browser. */
 export async function checkPageAccess(runtime: Runtime, input: VisitInput): Promise<Infer<typeof accessAnswer>> {
-  const { page } = await shownPage(runtime, input);
+  const { page } = await visiblePage(runtime, input);
   return { accessMode: page.accessMode, hasAccess: await mayRead(runtime, page, input) };
 }
 
 /** A published page with its language and whether it has the assistant. */
-async function shownPage(
+async function visiblePage(
   runtime: Runtime,
   path: PagePath,
 ): Promise<Pick<PageVisit, "page" | "language" | "assistant">> {
@@ -112,8 +112,8 @@ export async function publicPageOf(
   runtime: Runtime,
   path: PagePath,
 ): Promise<{ title: string; language: string } | undefined> {
-  const shown = await shownPage(runtime, path).catch(insteadOf("page_not_found", undefined));
-  return shown && { title: shown.page.title, language: shown.language };
+  const visible = await visiblePage(runtime, path).catch(insteadOf("page_not_found", undefined));
+  return visible && { title: visible.page.title, language: visible.language };
 }
 
 /** The published page of an active handle; `page_not_found` otherwise. */

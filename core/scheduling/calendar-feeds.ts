@@ -1,4 +1,4 @@
-import type { CalendarFeed, ShownCalendarFeed, StoredBooking } from "../../schemas/scheduling.ts";
+import type { CalendarFeed, CalendarFeedWithAddress, StoredBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { displayNameOf, findHandle } from "../account/face.ts";
 import { calendarOf } from "../engines/calendars/calendars.ts";
@@ -29,7 +29,7 @@ interface StoredFeed {
 export async function createCalendarFeed(
   runtime: Runtime,
   { handle }: Input<"handle">,
-): Promise<{ feed: ShownCalendarFeed }> {
+): Promise<{ feed: CalendarFeedWithAddress }> {
   const secret = runtime.id("");
   const createdAt = timestamp(runtime);
   const stored: StoredFeed = { digest: digestOf(secret), createdAt };

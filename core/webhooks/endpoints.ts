@@ -2,10 +2,10 @@ import type { Input } from "../../schemas/schema.ts";
 import {
   type FormerSecret,
   type newWebhook,
-  type ShownWebhook,
   type StoredWebhook,
   schedulingEventTypes,
   type Webhook,
+  type WebhookWithSecret,
   webhookEventTypes,
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
@@ -33,7 +33,7 @@ export type WebhookPath = Input<"handle" | "webhookId">;
 type WebhookInput = Input<"handle", typeof newWebhook>;
 
 /** Registers an endpoint; its secret is shown only here. `invalid_request` for a refused address. */
-export async function createWebhook(runtime: Runtime, input: WebhookInput): Promise<{ webhook: ShownWebhook }> {
+export async function createWebhook(runtime: Runtime, input: WebhookInput): Promise<{ webhook: WebhookWithSecret }> {
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
@@ -53,7 +53,10 @@ export async function createWebhook(runtime: Runtime, input: WebhookInput): Prom
 }
 
 /** The same at the older path, where `events` defaults to those of scheduling. */
-export function createSchedulingWebhook(runtime: Runtime, input: WebhookInput): Promise<{ webhook: ShownWebhook }> {
+export function createSchedulingWebhook(
+  runtime: Runtime,
+  input: WebhookInput,
+): Promise<{ webhook: WebhookWithSecret }> {
   return createWebhook(runtime, { ...input, events: input.events ?? [...schedulingEventTypes] });
 }
 
@@ -76,7 +79,7 @@ export async function deleteWebhook(runtime: Runtime, input: WebhookPath): Promi
 }
 
 /** Gives an endpoint a new secret; all secrets of the last 24 hours sign too. `webhook_not_found`, `rate_limited` if there are too many. */
-export async function rotateSecret(runtime: Runtime, input: WebhookPath): Promise<{ webhook: ShownWebhook }> {
+export async function rotateSecret(runtime: Runtime, input: WebhookPath): Promise<{ webhook: WebhookWithSecret }> {
   const { handle, webhookId: id } = input;
   const secret = newSecret();
   const sealed = seal(runtime.env, sealBinding(handle, id), secret);

@@ -22,20 +22,20 @@ export class Follower implements RunSubscription {
   readonly #runId: string;
   readonly #id = randomUUID();
   readonly #isResumable: boolean;
-  readonly #madeAt = performance.now();
+  readonly #startedAt = performance.now();
   readonly #buffer: RunChunk[] = [];
   /** Number of the last chunk that was buffered. */
   #last: number;
   #outcome: RunEnd | "closed" | undefined;
   #failure: Error | undefined;
-  #answer: (() => void) | undefined;
+  #wakeNext: (() => void) | undefined;
   #renewAt = 0;
-  #leasedAt = this.#madeAt;
+  #leasedAt = this.#startedAt;
   /** The key of the run's stream, and the id of the last entry that was taken. */
   readonly key: string;
   position = "0";
   /** False while the buffer is full and not yet emptied. */
-  isHungry = true;
+  hasRoom = true;
 
   constructor(
     tools: RelayTools,
@@ -62,15 +62,15 @@ export class Follower implements RunSubscription {
   async next(): Promise<IteratorResult<RunChunk>> {
     for (;;) {
       const value = this.#buffer.shift();
-      if (!this.isHungry && this.#buffer.length === 0) {
-        this.isHungry = true;
+      if (!this.hasRoom && this.#buffer.length === 0) {
+        this.hasRoom = true;
         this.#source.wake();
       }
       if (value) return { value, done: false };
       this.#throwFailure();
       if (this.#outcome) return { value: undefined, done: true };
       await new Promise<void>((resolve) => {
-        this.#answer = resolve;
+        this.#wakeNext = resolve;
       });
     }
   }
@@ -83,16 +83,16 @@ export class Follower implements RunSubscription {
 
   /** Takes entries until the buffer is full. */
   receive(entries: StreamEntry[]): void {
-    for (const entry of entries) if (this.isHungry && !this.#outcome) this.#take(entry);
+    for (const entry of entries) if (this.hasRoom && !this.#outcome) this.#take(entry);
   }
 
   /** Ends reading if the process can't read; renews the lease. Called often, with the time of the last read. */
-  tend(readAt: number): void {
+  maintain(readAt: number): void {
     const now = performance.now();
     // By then the connection has noticed a dead server and tried others.
-    if (now - Math.max(readAt, this.#madeAt) > 2 * this.#tools.times.lost)
+    if (now - Math.max(readAt, this.#startedAt) > 2 * this.#tools.times.lostMs)
       void this.fail(new RunLost("Chunks can't be read."));
-    if (now >= this.#renewAt && !this.#outcome) void this.#tendLease();
+    if (now >= this.#renewAt && !this.#outcome) void this.#maintainLease();
   }
 
   /** Ends reading with a failure. */
@@ -108,20 +108,20 @@ export class Follower implements RunSubscription {
     if (failure) throw failure;
   }
 
-  async #tendLease(): Promise<void> {
+  async #maintainLease(): Promise<void> {
     try {
       await this.#renew();
     } catch (error) {
       this.#tools.report(error);
       // By then the worker has given up too.
-      if (performance.now() - this.#leasedAt > this.#tools.times.lost)
+      if (performance.now() - this.#leasedAt > this.#tools.times.lostMs)
         await this.fail(new RunLost("Redis has been away for too long.", { cause: error }));
     }
   }
 
   /** Renews the lease, and ends the run if its worker is silent: the reader then reads its end. */
   async #renew(): Promise<void> {
-    const { lease, grace } = this.#tools.times;
+    const { leaseMs: lease, graceMs: grace } = this.#tools.times;
     const now = performance.now();
     this.#renewAt = now + lease / 3;
     const aliveMs = await this.#lease(this.#isResumable ? lease + grace : lease);
@@ -133,7 +133,7 @@ export class Follower implements RunSubscription {
 
   #lease(leaseMs: number): ReturnType<typeof scripts.leaseRun> {
     const { redis, times } = this.#tools;
-    return scripts.leaseRun(redis, runKeys(this.#runId), { reader: this.#id, leaseMs, keepMs: times.keep });
+    return scripts.leaseRun(redis, runKeys(this.#runId), { reader: this.#id, leaseMs, keepMs: times.keepMs });
   }
 
   #take(entry: StreamEntry): void {
@@ -148,8 +148,8 @@ export class Follower implements RunSubscription {
   #put(chunks: RunChunk[]): void {
     this.#buffer.push(...chunks);
     this.#last = chunks.at(-1)?.id ?? this.#last;
-    this.isHungry = this.#buffer.length < MAX_BUFFERED_CHUNKS;
-    this.#answer?.();
+    this.hasRoom = this.#buffer.length < MAX_BUFFERED_CHUNKS;
+    this.#wakeNext?.();
   }
 
   /** Ends reading. A reader that leaves before the end stops the run, if nobody else reads it and nobody may return. */
@@ -157,13 +157,13 @@ export class Follower implements RunSubscription {
     if (this.#outcome) return;
     this.#outcome = outcome;
     if (outcome === "lost") this.#failure = new RunLost("The worker died.");
-    this.#answer?.();
+    this.#wakeNext?.();
     this.#source.forget(this);
     if (outcome === "closed") await this.#depart().catch(this.#tools.report);
   }
 
   async #depart(): Promise<void> {
-    await this.#lease(this.#isResumable ? this.#tools.times.grace : 0);
+    await this.#lease(this.#isResumable ? this.#tools.times.graceMs : 0);
     await endRun(this.#tools.redis, this.#runId, { state: "cancelled", condition: "unread" });
   }
 }

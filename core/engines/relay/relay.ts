@@ -70,7 +70,7 @@ export class Relay implements RunRelay {
     const follower = new Follower(this.#tools, this, { ...options, runId });
     this.#followers.add(follower);
     this.wake();
-    follower.tend(this.#readAt);
+    follower.maintain(this.#readAt);
     return follower;
   }
 
@@ -80,9 +80,9 @@ export class Relay implements RunRelay {
     clearInterval(this.#timer);
     this.#tools.redis.off("ready", this.#followMaster);
     const ending = new RunLost("This process is ending.");
-    const goodbyes = [...this.#followers].map((follower) => follower.fail(ending));
+    const leaving = [...this.#followers].map((follower) => follower.fail(ending));
     this.#blocking?.disconnect();
-    await Promise.all(goodbyes);
+    await Promise.all(leaving);
   }
 
   forget(follower: Follower): void {
@@ -95,7 +95,7 @@ export class Relay implements RunRelay {
     this.#isWoken = true;
     const key = this.#wakeKey;
     const woken = pipelined(this.#tools.redis, (pipeline) => {
-      pipeline.xadd(key, "MAXLEN", 1, "*", "wake", "").pexpire(key, this.#tools.times.lease);
+      pipeline.xadd(key, "MAXLEN", 1, "*", "wake", "").pexpire(key, this.#tools.times.leaseMs);
     });
     woken.catch(this.#tools.report);
   }
@@ -105,8 +105,8 @@ export class Relay implements RunRelay {
     this.#blocking.on("error", this.#tools.report);
     this.#tools.redis.on("ready", this.#followMaster);
     this.#timer = setInterval(() => {
-      for (const follower of this.#followers) follower.tend(this.#readAt);
-    }, this.#tools.times.check);
+      for (const follower of this.#followers) follower.maintain(this.#readAt);
+    }, this.#tools.times.checkIntervalMs);
     this.#timer.unref();
     void this.#readAll(this.#blocking);
   }
@@ -125,7 +125,7 @@ export class Relay implements RunRelay {
       } catch (error) {
         if (this.#isClosed) return;
         this.#tools.report(error);
-        await pause(this.#tools.times.check);
+        await pause(this.#tools.times.checkIntervalMs);
       }
     }
   }
@@ -134,7 +134,7 @@ export class Relay implements RunRelay {
     this.#isWoken = false;
     const asked = new Map<string, Follower[]>();
     for (const follower of this.#followers)
-      if (follower.isHungry) asked.set(follower.key, [...(asked.get(follower.key) ?? []), follower]);
+      if (follower.hasRoom) asked.set(follower.key, [...(asked.get(follower.key) ?? []), follower]);
     const streams = [this.#wakeKey, ...asked.keys(), this.#wokenBy, ...Array.from(asked.values(), earliest)];
     const found = await sendNow(blocking, "xread", ["COUNT", PAGE_SIZE, "BLOCK", BLOCK_MS, "STREAMS", ...streams]);
     this.#readAt = performance.now();

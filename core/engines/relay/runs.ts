@@ -12,18 +12,18 @@ import { scripts } from "../../store/scripts.ts";
  */
 const END_GENERATION = 4294967295;
 
-/** The documented times of a run in ms. Tests pass shorter ones. */
+/** The documented times of a run. Tests pass shorter ones. */
 export const runTimes = {
   /** Without a heartbeat for this long a run counts as lost (docs/reference.md, "Chat stream"). */
-  lost: 15_000,
+  lostMs: 15_000,
   /** A web process that is silent for this long has stopped reading. */
-  lease: 10_000,
+  leaseMs: 10_000,
   /** A resumable run continues for this long after its last reader left (docs/reference.md, "Chat stream"). */
-  grace: 10_000,
+  graceMs: 10_000,
   /** The worker sends a heartbeat this often and learns whether its run is still wanted. */
-  check: 250,
+  checkIntervalMs: 250,
   /** All data of a run expires after this long: the question from its creation, the answer from its end. */
-  keep: 600_000,
+  keepMs: 600_000,
 };
 export type RunTimes = typeof runTimes;
 
@@ -44,7 +44,7 @@ export class RunCancelled extends Error {
   override readonly name = "RunCancelled";
 }
 
-/** Creates a run. Its fields, including the question, are stored nowhere else, until the run ends and for `times.keep` at most. */
+/** Creates a run. Its fields, including the question, are stored nowhere else, until the run ends and for `times.keepMs` at most. */
 export async function createRun(
   redis: Redis,
   runId: string,
@@ -52,9 +52,9 @@ export async function createRun(
   times = runTimes,
 ): Promise<void> {
   await transact(redis, (transaction) => {
-    transaction.hset(keys.run(runId), fields).pexpire(keys.run(runId), times.keep);
-    transaction.xadd(keys.runChunks(runId), "0-1", "c", "").pexpire(keys.runChunks(runId), times.keep);
-    transaction.set(keys.runAlive(runId), "0", "PX", times.lost);
+    transaction.hset(keys.run(runId), fields).pexpire(keys.run(runId), times.keepMs);
+    transaction.xadd(keys.runChunks(runId), "0-1", "c", "").pexpire(keys.runChunks(runId), times.keepMs);
+    transaction.set(keys.runAlive(runId), "0", "PX", times.lostMs);
   });
 }
 
@@ -75,7 +75,7 @@ export async function runEnding(
   return end === undefined ? "running" : { end, last };
 }
 
-/** Cancels a run: its readers end now, its worker within `runTimes.check`. True if it was still running. */
+/** Cancels a run: its readers end now, its worker within `runTimes.checkIntervalMs`. True if it was still running. */
 export async function cancelRun(redis: Redis, runId: string): Promise<boolean> {
   return (await endRun(redis, runId, { state: "cancelled", condition: "anyway" })) === "ended";
 }
@@ -86,7 +86,7 @@ export function endRun(
   runId: string,
   ending: Omit<Parameters<typeof scripts.endRun>[2], "keepMs">,
 ): ReturnType<typeof scripts.endRun> {
-  return scripts.endRun(redis, runKeys(runId), { keepMs: runTimes.keep, ...ending });
+  return scripts.endRun(redis, runKeys(runId), { keepMs: runTimes.keepMs, ...ending });
 }
 
 /** The keys of a run: its stream, its readers, its worker's heartbeat and its fields. */

@@ -12,7 +12,7 @@ export async function claimRun(
   generation: number,
 ): Promise<RunPublisher | ClaimRefusal> {
   const { redis, times } = tools;
-  const input = { generation, token: randomUUID(), lostMs: times.lost, keepMs: times.keep };
+  const input = { generation, token: randomUUID(), lostMs: times.lostMs, keepMs: times.keepMs };
   const reply = await scripts.claimRun(redis, runKeys(runId), input);
   if (reply === "claimed") return new RunWriter(tools, runId, generation);
   if (reply === "sent") await endRun(redis, runId, { state: "lost", condition: "anyway" });
@@ -86,7 +86,7 @@ class RunWriter implements RunPublisher {
         return await write();
       } catch (error) {
         this.#tools.report(error);
-        await pause(this.#tools.times.check);
+        await pause(this.#tools.times.checkIntervalMs);
       }
     }
   }
@@ -106,7 +106,7 @@ class RunWriter implements RunPublisher {
 
   /** A stored chunk proves that the run is wanted: while chunks flow, every fourth check is enough. */
   #postponeCheck(): void {
-    const { check } = this.#tools.times;
+    const { checkIntervalMs: check } = this.#tools.times;
     this.#checkAt = Math.min(performance.now() + check, this.#checkedAt + 4 * check);
   }
 
@@ -122,7 +122,7 @@ class RunWriter implements RunPublisher {
 
   async #watch(): Promise<void> {
     while (!this.#isOver) {
-      await pause(this.#tools.times.check);
+      await pause(this.#tools.times.checkIntervalMs);
       if (!this.#isOver && performance.now() >= this.#checkAt) await this.#check();
     }
   }
@@ -136,7 +136,7 @@ class RunWriter implements RunPublisher {
       if (ended !== "refused") this.#stop(new RunCancelled("Every reader left."));
     } catch (error) {
       this.#tools.report(error);
-      if (performance.now() - this.#checkedAt > this.#tools.times.lost)
+      if (performance.now() - this.#checkedAt > this.#tools.times.lostMs)
         this.#stop(new RunLost("Redis has been away for too long.", { cause: error }));
     }
   }
@@ -144,11 +144,11 @@ class RunWriter implements RunPublisher {
   /** Sends a heartbeat, and stops if the run has ended or is another attempt's. */
   async #learn(): Promise<string> {
     const { redis, times } = this.#tools;
-    const input = { generation: this.#generation, lostMs: times.lost, keepMs: times.keep };
+    const input = { generation: this.#generation, lostMs: times.lostMs, keepMs: times.keepMs };
     const reply = await scripts.checkRun(redis, runKeys(this.#runId), input);
     const now = performance.now();
     // After an outage, leases of live readers have expired: they get time to renew.
-    if (now - this.#checkedAt > 8 * times.check) this.#lenientUntil = now + times.lease;
+    if (now - this.#checkedAt > 8 * times.checkIntervalMs) this.#lenientUntil = now + times.leaseMs;
     this.#checkedAt = now;
     const isOurs = reply === "read" || reply === "unread" || reply === this.#ending;
     if (!isOurs) this.#stop(reply === "cancelled" ? new RunCancelled("Stopped.") : new RunLost(`The run is ${reply}.`));

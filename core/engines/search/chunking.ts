@@ -30,7 +30,7 @@ interface Part extends Range {
 const PIECE_SIZE = 200;
 const USUAL_SIZE = 160;
 /** The average word is never longer; text that exceeds it is numbers, URLs or one endless word. */
-const LETTERS_A_WORD = 12;
+const MAX_AVERAGE_WORD_LENGTH = 12;
 /** A paragraph up to this size is not split into sentences. */
 const SMALL_PARAGRAPH = 60;
 /** Text without a sentence end for this long isn't prose; it is cut between words, or inside an endless word. */
@@ -38,7 +38,7 @@ const SENTENCE_SIZE = 400;
 const SENTENCE_LENGTH = 4000;
 const CUT_LENGTH = 1000;
 /** More chunks than this come from thousands of tiny sections; neighbours are then joined to at least `JOINED_LENGTH`. */
-const MAXIMUM_PIECES = 1000;
+const MAX_PIECES = 1000;
 const JOINED_LENGTH = 1000;
 const CARD_LENGTH = 64_000;
 
@@ -53,7 +53,7 @@ const UNSPACED =
 export function chunk(document: Chunkable): ChunkPiece[] {
   const { content } = document;
   const pieces = sections(partsOf(document)).flatMap((section) => pack(content, section));
-  return (pieces.length > MAXIMUM_PIECES ? join(pieces) : pieces)
+  return (pieces.length > MAX_PIECES ? join(pieces) : pieces)
     .map(({ start, end, heading }) => ({ heading, text: content.slice(start, end).trim() }))
     .filter((piece) => piece.text !== "");
 }
@@ -137,7 +137,7 @@ function cutAnywhere(content: string, { start, end }: Range): Range[] {
 function size(content: string, { start, end }: Range): number {
   const text = content.slice(start, end);
   const words = (text.match(/\S+/g)?.length ?? 0) + (text.match(UNSPACED)?.length ?? 0) / 2;
-  return Math.max(words, text.length / LETTERS_A_WORD);
+  return Math.max(words, text.length / MAX_AVERAGE_WORD_LENGTH);
 }
 
 function join(pieces: Part[]): Part[] {

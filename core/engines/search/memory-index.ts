@@ -11,7 +11,7 @@ import { passageTerms } from "./words.ts";
 /** Memory limit of all handles together, in bytes: about 40,000 chunks with 384 dimensions. */
 export const MAX_BYTES = 160 * 2 ** 20;
 /** Chunks per round trip, rounded to whole documents. */
-const CHUNKS_A_READ = 128;
+const CHUNKS_PER_READ = 128;
 
 interface HandleIndex {
   collection: Collection;
@@ -52,11 +52,11 @@ export class MemoryIndex implements SearchIndex {
   /** Rejects if Redis can't be read. */
   async search(request: SearchRequest): Promise<SearchResult> {
     const before = this.#handles.get(request.handle)?.version;
-    const held = await this.#current(request.handle);
-    const result = held.collection.search(request);
+    const index = await this.#current(request.handle);
+    const result = index.collection.search(request);
     // A load and the search after it take memory.
-    if (held.version !== before) this.#keep(request.handle, held);
-    return held.partial ? { ...result, degraded: true } : result;
+    if (index.version !== before) this.#keep(request.handle, index);
+    return index.partial ? { ...result, degraded: true } : result;
   }
 
   async status(): Promise<IndexStatus> {
@@ -72,32 +72,32 @@ export class MemoryIndex implements SearchIndex {
   }
 
   async #current(handle: string): Promise<HandleIndex> {
-    const held: HandleIndex = this.#handles.get(handle) ?? { collection: new Collection(), partial: false };
-    this.#keep(handle, held);
+    const index: HandleIndex = this.#handles.get(handle) ?? { collection: new Collection(), partial: false };
+    this.#keep(handle, index);
     const version = await this.#redis.hget(keys.knowledge(handle), "version");
     // A running load may have started before this search.
-    if (held.version !== version && held.loading) await held.loading;
-    if (held.version !== version) await this.#load(handle, held);
-    return held;
+    if (index.version !== version && index.loading) await index.loading;
+    if (index.version !== version) await this.#load(handle, index);
+    return index;
   }
 
   /** Measures a handle again and evicts others. */
-  #keep(handle: string, held: HandleIndex): void {
+  #keep(handle: string, index: HandleIndex): void {
     // The cache measures only what is new to it.
     this.#handles.delete(handle);
-    this.#handles.set(handle, held);
+    this.#handles.set(handle, index);
   }
 
   /** One load per handle at a time; later callers wait for it. */
-  #load(handle: string, held: HandleIndex): Promise<void> {
-    held.loading ??= this.#update(handle, held).finally(() => {
-      held.loading = undefined;
+  #load(handle: string, index: HandleIndex): Promise<void> {
+    index.loading ??= this.#update(handle, index).finally(() => {
+      index.loading = undefined;
     });
-    return held.loading;
+    return index.loading;
   }
 
-  async #update(handle: string, held: HandleIndex): Promise<void> {
-    const { collection } = held;
+  async #update(handle: string, index: HandleIndex): Promise<void> {
+    const { collection } = index;
     const fields = await this.#redis.hgetall(keys.knowledge(handle));
     const documents = documentMarks(fields);
     const isDue = sliceClock();
@@ -108,17 +108,17 @@ export class MemoryIndex implements SearchIndex {
     const changed = [...documents.values()].filter(
       ({ documentId, mark }) => collection.documents.get(documentId)?.mark !== mark,
     );
-    held.partial = false;
-    for (const group of groups(changed)) await this.#put(handle, held, group);
-    held.version = fields.version ?? null;
+    index.partial = false;
+    for (const group of groups(changed)) await this.#put(handle, index, group);
+    index.version = fields.version ?? null;
   }
 
-  async #put(handle: string, held: HandleIndex, group: DocumentMark[]): Promise<void> {
-    const { collection } = held;
-    this.#keep(handle, held);
-    held.partial ||= collection.bytes > this.#limit;
+  async #put(handle: string, index: HandleIndex, group: DocumentMark[]): Promise<void> {
+    const { collection } = index;
+    this.#keep(handle, index);
+    index.partial ||= collection.bytes > this.#limit;
     // The old text of a changed document must not be found, even if there is no room for the new one.
-    if (held.partial) return group.forEach(({ documentId }) => void collection.drop(documentId));
+    if (index.partial) return group.forEach(({ documentId }) => void collection.drop(documentId));
     const chunkKeys = group.flatMap(({ documentId, count }) =>
       Array.from({ length: count }, (_, part) => keys.chunk(handle, documentId, part)),
     );
@@ -141,7 +141,7 @@ function groups(documents: DocumentMark[]): DocumentMark[][] {
   let chunks = Number.POSITIVE_INFINITY;
   for (const document of documents) {
     chunks += document.count;
-    if (chunks > CHUNKS_A_READ) {
+    if (chunks > CHUNKS_PER_READ) {
       found.push([]);
       chunks = document.count;
     }

@@ -6,7 +6,7 @@ import { encodeVector, tagSeparator } from "./stored.ts";
 import { termsVersion } from "./words.ts";
 
 /** An index of the server: its name and the arguments of `FT.CREATE` after it. */
-export interface Declared {
+export interface IndexDefinition {
   name: string;
   schema: string[];
 }
@@ -29,7 +29,7 @@ const FILTERS = ["handle", "tags", "model"].flatMap((field) => [field, ...TAG]);
  * The words of every chunk. `terms` contains the `passageTerms` of title, heading and text, so stop words, stems and title weight match the
  * in-process index for every script, and the server adds none of its own.
  */
-export const wordsIndex: Declared = {
+export const wordsIndex: IndexDefinition = {
   name: `knowledge-v${VERSION}`,
   schema: [...ON, "terms", "TEXT", "NOSTEM", ...FILTERS, "termsVersion", ...TAG, "dimensions", "NUMERIC"],
 };
@@ -38,7 +38,7 @@ export const wordsIndex: Declared = {
  * The vectors of one dimension, in an index of their own, since an index omits chunks whose vector has another dimension. A new model
  * creates a new index, and all chunks stay in the index of words.
  */
-export function vectorsIndex(dimensions: number): Declared {
+export function vectorsIndex(dimensions: number): IndexDefinition {
   const shape = ["TYPE", "FLOAT32", "DIM", String(dimensions), "DISTANCE_METRIC", "COSINE"];
   const graph = ["M", "16", "EF_CONSTRUCTION", "200", "EF_RUNTIME", "200"];
   const options = [...shape, ...graph];

@@ -7,7 +7,7 @@ import { isRedisAway } from "../../store/redis.ts";
 import { fuse, type Ranked } from "./ranking.ts";
 import {
   chunkPrefix,
-  type Declared,
+  type IndexDefinition,
   type IndexState,
   isStale,
   nearestQuery,
@@ -164,7 +164,11 @@ export class RediSearchIndex implements SearchIndex {
     return this.#rank(vectorsIndex(length), nearestQuery(request, vector), { scores: false });
   }
 
-  async #rank(index: Declared, query: (string | Buffer)[], { scores }: { scores: boolean }): Promise<Ranked<string>[]> {
+  async #rank(
+    index: IndexDefinition,
+    query: (string | Buffer)[],
+    { scores }: { scores: boolean },
+  ): Promise<Ranked<string>[]> {
     await this.#check(index);
     const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores });
     if (partial) throw new Incomplete("partial");
@@ -172,7 +176,7 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /** Rejects with `Incomplete` until the server has read all chunks into an index. */
-  #check(index: Declared): Promise<void> {
+  #check(index: IndexDefinition): Promise<void> {
     const known = this.#checks.get(index.name);
     if (known) return known;
     const done = this.#stateOf(index).then((state) => {
@@ -190,7 +194,7 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /** Creates a missing index; the server then reads the chunks in the background. */
-  async #stateOf(index: Declared): Promise<IndexState> {
+  async #stateOf(index: IndexDefinition): Promise<IndexState> {
     try {
       return readState(await this.#call("FT.INFO", index.name), chunkPrefix);
     } catch (error) {
@@ -201,7 +205,7 @@ export class RediSearchIndex implements SearchIndex {
   }
 
   /** Another process may be faster. */
-  async #create({ name, schema }: Declared): Promise<void> {
+  async #create({ name, schema }: IndexDefinition): Promise<void> {
     try {
       await this.#call("FT.CREATE", name, ...schema);
       this.#log.info({ index: name }, "knowledge.index.created");
