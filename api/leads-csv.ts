@@ -22,15 +22,15 @@ async function* text(batches: AsyncIterable<Lead[]>): AsyncGenerator<string> {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: three of them end lines
 const lineBreak = /[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/;
 
-/** The start of a possible formula, also after invisible characters and in full-width letters. */
-const formula = new RegExp(
-  `(?<=^|${lineBreak.source})(?=\\t|(?:(?!${lineBreak.source})[\\p{Zs}\\p{C}])*[=+\\-@\uff1d\uff0b\uff0d\uff20])`,
-  "gu",
-);
+/** Where spreadsheets split a line into further cells: in languages with a decimal comma at semicolons. */
+const separator = "[;\\t]";
+/** What may precede a formula in its cell: invisible characters and quotes. The formula itself may begin in full-width letters. */
+const sign = `(?:(?!${separator}|${lineBreak.source})[\\p{Zs}\\p{C}"])*[=+\\-@\uff1d\uff0b\uff0d\uff20]`;
+const formula = new RegExp(`(?<=^|${lineBreak.source})(?=\\t|${sign})|(?<=${separator})(?=${sign})`, "gu");
 /** A phone or other number: it starts like a formula, but its digits can't call or look up anything. */
 const number = /^(?:\+[ ()./-]*\d[\d ()./-]*|-\d+(?:[.,]\d+)?)$/;
 
-/** Puts an apostrophe before each line of a cell that could be a formula. */
+/** Puts an apostrophe before each part of a cell that could be a formula. */
 function escapeFormulas(cell: string): string {
   return number.test(cell) ? cell : cell.replace(formula, "'");
 }

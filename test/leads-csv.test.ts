@@ -71,6 +71,11 @@ t.test("every reader parses the export row by row, whatever line breaks a messag
           lines.some((line) => /^[\s\0]*[=+\-@]/.test(line) || line.startsWith("\t")),
           encodeURIComponent(cell),
         );
+        const parts = lines.flatMap((line) => line.split(/[;\t]/));
+        t.notOk(
+          parts.some((part) => /^[\s\0"]*[=+\-@]/.test(part)),
+          `${encodeURIComponent(cell)} in a spreadsheet that splits at semicolons or tabs`,
+        );
       }
     }),
     { numRuns: 300 },
@@ -106,7 +111,6 @@ t.test("telephone numbers and other plain numbers stay as they are, formulas don
     "@SUM(1)",
     "+A1",
     "+49 40 1=2",
-    "\t=1",
     " =1",
     "\u200b=1",
     "＝1",
@@ -119,6 +123,26 @@ t.test("telephone numbers and other plain numbers stay as they are, formulas don
     rows.map((row) => row[7]),
     [...plain, ...formulas.map((one) => `'${one}`)],
   );
+});
+
+t.test("no text of a visitor is a formula in a spreadsheet that splits cells at semicolons or tabs", async (t) => {
+  const written = {
+    "Ann;=1+1;x": "Ann;'=1+1;x",
+    "Ann; @SUM(1)": "Ann;' @SUM(1)",
+    'Ann;"=1+1"': 'Ann;\'"=1+1"',
+    "Ann\t=1+1": "Ann\t'=1+1",
+    "\t=1": "'\t'=1",
+    "Ann; Bob": "Ann; Bob",
+    "a-b; c=d": "a-b; c=d",
+  };
+  const rows = rowsOf(await csvOf(Object.keys(written).map((message) => ({ message })))).slice(1);
+  t.same(
+    rows.map((row) => row[9]),
+    Object.values(written),
+  );
+  const from = performance.now();
+  await csvOf(Array.from({ length: 200 }, () => ({ message: ';\t "'.repeat(1250) })));
+  t.ok(performance.now() - from < 5000, "in a time that grows with its length");
 });
 
 t.test("line breaks of a visitor keep the owner's export intact", async (t) => {
