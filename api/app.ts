@@ -43,8 +43,10 @@ export function buildApp(runtime: Runtime): Koa {
   // HTTPS only, from now on (RFC 6797).
   const isSecure = env.production && env.BASE_URL.startsWith("https:");
   const secure: Record<string, string> = isSecure ? { "Strict-Transport-Security": "max-age=31536000" } : {};
-  // A cache must not answer a page of another origin with a response that lacks the permission.
-  const common = { ...secure, "X-Content-Type-Options": "nosniff", Vary: "Accept-Encoding, Origin" };
+  // A cache must not answer a page of another origin with a response that lacks the permission, nor one host with the pages of another that a
+  // stranger has named: proxies pass the field on.
+  const vary = `Accept-Encoding, Origin${env.TRUST_PROXY ? ", X-Forwarded-Host" : ""}`;
+  const common = { ...secure, "X-Content-Type-Options": "nosniff", Vary: vary };
   // A response that broke off after its start. Koa would print all of them.
   app.on("error", (error: NodeJS.ErrnoException, { state }: Context) => {
     if (!clientFaults.test(error.code ?? "")) logFailure(runtime, state as State, asFail(error));

@@ -315,6 +315,24 @@ t.test("the service's own host has a front door, and every host an icon and robo
   }
 });
 
+t.test("no cache gets the pages of another host that a request has named", async (t) => {
+  const mapOf = async (env: Record<string, string>) => {
+    const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", ...env } });
+    for (const handle of ["acme", "other"])
+      await (await service.handle(handle))
+        .post(`/v2/handles/${handle}/pages`)
+        .send({ pageSlug: handle, title: handle, status: "PUBLISHED" })
+        .expect(201);
+    const map = () => service.visitor.get("/sitemap.xml").set("Host", "acme.pages.test").expect(200);
+    return [await map(), await map().set("X-Forwarded-Host", "other.pages.test")] as const;
+  };
+  const [own, named] = await mapOf({ TRUST_PROXY: "1" });
+  t.match(own.text, "acme.pages.test/acme");
+  t.match(named.text, "other.pages.test/other");
+  for (const { headers } of [own, named]) t.match(headers.vary, /\bX-Forwarded-Host\b/);
+  for (const { text } of await mapOf({})) t.match(text, "acme.pages.test/acme", "without a proxy the field is ignored");
+});
+
 t.test("a page host answers a wrong address with a page that links to its start", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
   await service.handle("acme");
