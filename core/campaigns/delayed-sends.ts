@@ -7,8 +7,8 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { pairsOf } from "../store/redis.ts";
 
-/** A delayed send and the domain instant at which it is due. */
-interface DelayedSend {
+/** A send of a rule to a lead, and the domain instant at which it is due. */
+interface RuleSend {
   data: JobData<"campaigns.send">;
   due: number;
 }
@@ -26,21 +26,24 @@ const BATCH = 1000;
  * The job of a send. Its id makes it unique per rule and lead. It is a digest of 72 bits, since Redis stores it three times; the chance of
  * a collision among a million is one in ten billion. Visitors' jobs have priority over a burst of sends.
  */
-export function sendJob(runtime: Runtime, { data, due }: DelayedSend): Job {
+export function sendJob(runtime: Runtime, { data, due }: RuleSend): Job {
   const id = digestOf(`${data.ruleId} ${data.leadId}`).slice(0, 12);
   return job("campaigns.send", id, data, { delay: delayUntil(runtime, due), priority: 1 });
 }
 
 /** The member of a send in its handle's set; ids contain no spaces. */
-export function delayedSendName({ campaignId, ruleId, leadId }: JobData<"campaigns.send">): string {
+export function sendName({ campaignId, ruleId, leadId }: JobData<"campaigns.send">): string {
   return `${campaignId} ${ruleId} ${leadId}`;
 }
 
-/** True if a send is too far ahead for a job. Its handle then joins the polled handles for good, so that no later send is forgotten. */
-export async function isDeferred(runtime: Runtime, handle: string, due: number): Promise<boolean> {
-  if (due <= instantIn(runtime, runtime.sendsAheadMs)) return false;
-  await new FairQueue(runtime.redis, keys.delayedSendPolls).enlist(handle);
-  return true;
+/** True if a send that is due at a domain instant is too far ahead for a job. */
+export function isFarAhead(runtime: Runtime, due: number): boolean {
+  return due > instantIn(runtime, runtime.sendsAheadMs);
+}
+
+/** From now on the delayed sends of a handle are polled, for good, so that none is forgotten. Call it before one is written. */
+export async function pollDelayedSends({ redis }: Runtime, handle: string): Promise<void> {
+  await new FairQueue(redis, keys.delayedSendPolls).enlist(handle);
 }
 
 /**
@@ -63,13 +66,13 @@ async function promoteOf(runtime: Runtime, handle: string): Promise<number> {
     const found = await redis.zrangebyscore(keys.delayedSends(handle), "-inf", near, "WITHSCORES", "LIMIT", 0, BATCH);
     const sends = pairsOf(found);
     if (sends.length === 0) return promoted;
-    await queues.later(...sends.map(([name, due]) => sendJob(runtime, waiting(handle, name, Number(due)))));
+    await queues.later(...sends.map(([name, due]) => sendJob(runtime, sendOf(handle, name, Number(due)))));
     await redis.zrem(keys.delayedSends(handle), ...sends.map(([name]) => name));
     promoted += sends.length;
   }
 }
 
-function waiting(handle: string, name: string, due: number): DelayedSend {
+function sendOf(handle: string, name: string, due: number): RuleSend {
   const [campaignId = "", ruleId = "", leadId = ""] = name.split(" ");
   return { data: { handle, campaignId, ruleId, leadId }, due };
 }

@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { delayedSendName, isDeferred, sendJob } from "./delayed-sends.ts";
+import { isFarAhead, pollDelayedSends, sendJob, sendName } from "./delayed-sends.ts";
 import { findRule, leadOf, rulesOf, type StoredRule, sendKeys, snapshot } from "./rules.ts";
 
 /**
@@ -58,13 +58,14 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
   const data = { handle, campaignId, ruleId, leadId };
   // Undelayed sends go now, even if the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
-  const outside = await isDeferred(runtime, handle, due);
+  const isDelayed = isFarAhead(runtime, due);
+  if (isDelayed) await pollDelayedSends(runtime, handle);
   const scriptKeys = { delayed: keys.delayedSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
-  await runtime.queues.step(handle, outside ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
+  await runtime.queues.step(handle, isDelayed ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
     scripts.scheduleSend(
       runtime.redis,
       { ...scriptKeys, ...sendKeys(handle, ruleId), outbox },
-      { leadId, jobs, delayedName: outside ? delayedSendName(data) : undefined, due },
+      { leadId, jobs, delayedName: isDelayed ? sendName(data) : undefined, due },
     ),
   );
 }

@@ -49,7 +49,7 @@ export async function captureLead(runtime: Runtime, input: Input<"handle", typeo
   // Most visitors are new: an earlier lead is read only if the script reports one.
   const attempt = async (alone: boolean) =>
     tryCapture(runtime, capture, alone ? undefined : await readRecent(redis, capture));
-  return retryOnConflict(redis, capture.identity, attempt);
+  return retryOnConflict(redis, capture.dayKey, attempt);
 }
 
 /** The input, its campaign, whether its address must be verified, and the key that identifies it for a day. */
@@ -57,13 +57,13 @@ interface Capture {
   handle: string;
   content: LeadInput;
   campaignId: string | null;
-  verify: boolean;
-  identity: string;
+  mustVerify: boolean;
+  dayKey: string;
 }
 
 /**
  * The named campaign, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether page or campaign
- * require verification. An unpublished page is not part of the identity: otherwise one person could be many leads and get each rule's mail
+ * require verification. An unpublished page is not part of the key: otherwise one person could be many leads and get each rule's mail
  * many times.
  */
 async function captureOf(runtime: Runtime, handle: string, content: LeadInput): Promise<Capture> {
@@ -74,10 +74,10 @@ async function captureOf(runtime: Runtime, handle: string, content: LeadInput): 
   const campaignId = await campaignOf(runtime, handle, { named: content.campaignId, page: page?.campaignId ?? null });
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
   const pageSlug = page?.status === "PUBLISHED" ? content.pageSlug : null;
-  const verify = page?.verifyLeads === true || campaign?.verifyLeads === true;
+  const mustVerify = page?.verifyLeads === true || campaign?.verifyLeads === true;
   const language = page?.language && hasWords(page.language) ? page.language : content.language;
-  const identity = recentKey(handle, { email: content.email, pageSlug, campaignId });
-  return { handle, content: { ...content, language }, campaignId, verify, identity };
+  const dayKey = recentKey(handle, { email: content.email, pageSlug, campaignId });
+  return { handle, content: { ...content, language }, campaignId, mustVerify, dayKey };
 }
 
 /** The recent lead of a person on a page and campaign, if it still exists. */
@@ -86,19 +86,19 @@ interface RecentLead {
   lead: (StoredLead & { version: number }) | undefined;
 }
 
-async function readRecent(redis: Redis, { handle, identity }: Capture): Promise<RecentLead | undefined> {
-  const leadId = await redis.get(identity);
+async function readRecent(redis: Redis, { handle, dayKey }: Capture): Promise<RecentLead | undefined> {
+  const leadId = await redis.get(dayKey);
   return leadId === null ? undefined : { leadId, lead: await readRecord(redis, keys.lead(handle, leadId)) };
 }
 
 /** Writes the lead, merged with the recent one; undefined if a concurrent request has changed that. */
 async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLead): Promise<Acceptance | undefined> {
-  const { handle, identity, verify } = capture;
+  const { handle, dayKey, mustVerify } = capture;
   const at = runtime.now();
   const lead = merged(recent?.lead?.leadId ?? runtime.id("lead_"), capture, { current: recent?.lead, at });
   const { leadId } = lead;
   const scriptKeys = {
-    recent: identity,
+    recent: dayKey,
     lead: keys.lead(handle, leadId),
     list: keys.leads(handle),
     person: personKey(handle, lead.email),
@@ -116,13 +116,13 @@ async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLea
     scripts.captureLead(runtime.redis, { ...scriptKeys, outbox }, { ...input, jobs }),
   );
   // The same answer for a verified address: strangers can't learn about it.
-  return reply === "written" ? { lead: { leadId, status: verify ? "UNVERIFIED" : "ACCEPTED" } } : undefined;
+  return reply === "written" ? { lead: { leadId, status: mustVerify ? "UNVERIFIED" : "ACCEPTED" } } : undefined;
 }
 
 /** The known lead overlaid with the new input, except for verified content. */
 function merged(
   leadId: string,
-  { content, campaignId, verify }: Capture,
+  { content, campaignId, mustVerify }: Capture,
   { current, at }: { current: StoredLead | undefined; at: number },
 ): StoredLead {
   const instant = new Date(at).toISOString();
@@ -130,10 +130,10 @@ function merged(
   const newest = overlaid(current, content);
   return {
     leadId,
-    status: confirmed ? "VERIFIED" : verify ? "UNVERIFIED" : "ACCEPTED",
+    status: confirmed ? "VERIFIED" : mustVerify ? "UNVERIFIED" : "ACCEPTED",
     ...(confirmed ? overlaid(newest, confirmed) : newest),
     confirmed,
-    unconfirmed: confirmed && verify ? overlaid(current?.unconfirmed, content) : undefined,
+    unconfirmed: confirmed && mustVerify ? overlaid(current?.unconfirmed, content) : undefined,
     language: content.language ?? current?.language,
     pageSlug: content.pageSlug ?? current?.pageSlug ?? null,
     campaignId,

@@ -31,13 +31,13 @@ const DIGEST_RETENTION_MS = day;
 
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
-  const about = await aboutOf(runtime, handle);
-  const decision = about === undefined ? "gone" : await decide(runtime, handle, leadId);
-  if (about === undefined || decision === "gone") return;
-  if (decision !== "mail") return digestLater(runtime, handle, decision);
+  const basics = await basicsOf(runtime, handle);
+  const decision = basics === undefined ? "gone" : await decide(runtime, handle, leadId);
+  if (basics === undefined || decision === "gone") return;
+  if (decision !== "mail") return scheduleDigest(runtime, handle, decision);
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
   if (lead === undefined) return;
-  const content = { ...layOut(await singleOf(runtime, handle, { about, lead })), replyTo: lead.email };
+  const content = { ...layOut(await noticeLayout(runtime, handle, { basics, lead })), replyTo: lead.email };
   await tellOwners(runtime, handle, { key: leadId, leads: [lead], content });
 }
 
@@ -48,9 +48,9 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   const ids = await redis.lrange(list, 0, MAX_DIGEST_LEADS - 1);
   const others = (await redis.llen(list)) - ids.length;
   const leads = await unerased(runtime, handle, ids);
-  const about = await aboutOf(runtime, handle);
-  if (leads.length === 0 || about === undefined) return;
-  const content = layOut(digestOf(about, leads, others));
+  const basics = await basicsOf(runtime, handle);
+  if (leads.length === 0 || basics === undefined) return;
+  const content = layOut(digestLayout(basics, leads, others));
   if ((await tellOwners(runtime, handle, { key: digestKey(round), leads, content })) === "erased")
     await sendLeadDigest(runtime, { handle, round });
 }
@@ -91,11 +91,11 @@ export async function withdrawNotices(runtime: Runtime, handle: string, leadIds:
   return digests;
 }
 
-/** Cancels the unsent mails about a subject, and returns the once-only keys of the cancelled ones. */
-async function withdraw(runtime: Runtime, handle: string, about: string): Promise<string[]> {
+/** Cancels the unsent mails of a key, and returns the once-only keys of the cancelled ones. */
+async function withdraw(runtime: Runtime, handle: string, key: string): Promise<string[]> {
   const cancelled: string[] = [];
   for (const owner of await ownerAddresses(runtime.redis, handle)) {
-    const once = keys.emailOnce(handle, keyDigest(noticeKey(about, owner)));
+    const once = keys.emailOnce(handle, keyDigest(noticeKey(key, owner)));
     const messageId = await runtime.redis.get(once);
     if (messageId !== null && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
   }
@@ -119,9 +119,9 @@ function digestKey(round: string): string {
   return `lead digest ${round}`;
 }
 
-/** The once-only key of a mail to an owner. */
-function noticeKey(about: string, owner: string): string {
-  return `${about} ${canonicalAddress(owner)}`;
+/** The once-only key of a notice to one owner. */
+function noticeKey(key: string, owner: string): string {
+  return `${key} ${canonicalAddress(owner)}`;
 }
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
@@ -140,19 +140,20 @@ function realHour(runtime: Runtime): number {
 }
 
 /** Jobs of the same id are deduplicated: each lead of an hour may request its digest. */
-async function digestLater(runtime: Runtime, handle: string, round: string): Promise<void> {
+async function scheduleDigest(runtime: Runtime, handle: string, round: string): Promise<void> {
   const delay = Math.max(0, Number(round) + realHour(runtime) + DIGEST_GRACE_MS - Date.now());
   await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
 }
 
-interface About {
+/** What all notices of a handle have in common. */
+interface NoticeBasics {
   language: string;
   words: Words["mails"]["lead"];
   sender: string;
   footer: string;
 }
 
-/** A mail to owners about one subject, the `key`. */
+/** A mail to owners; its `key` is the lead or the digest that it is about. */
 interface Notice {
   key: string;
   leads: StoredLead[];
@@ -175,7 +176,7 @@ async function tellOwners(
 }
 
 /** Undefined if the owners want no notices. */
-async function aboutOf({ redis }: Runtime, handle: string): Promise<About | undefined> {
+async function basicsOf({ redis }: Runtime, handle: string): Promise<NoticeBasics | undefined> {
   const { leadNotifications, displayName, language: given } = await settingsOf(redis, handle);
   if (!leadNotifications) return undefined;
   const language = spokenLanguage(given);
@@ -184,16 +185,16 @@ async function aboutOf({ redis }: Runtime, handle: string): Promise<About | unde
   return { language, words, sender: name, footer: fillPlaceholders(words.why, { name }) };
 }
 
-async function singleOf(
+async function noticeLayout(
   runtime: Runtime,
   handle: string,
-  { about, lead }: { about: About; lead: StoredLead },
+  { basics, lead }: { basics: NoticeBasics; lead: StoredLead },
 ): Promise<MailLayout> {
-  const { words } = about;
-  const page = await pageOf(runtime, handle, lead.pageSlug);
+  const { words } = basics;
+  const page = await linkedPage(runtime, handle, lead.pageSlug);
   const campaign = lead.campaignId === null ? undefined : await findCampaign(runtime, handle, lead.campaignId);
   return {
-    ...about,
+    ...basics,
     subject: fillPlaceholders(words.subject, { name: nameOf(lead) ?? lead.email }),
     title: words.title,
     paragraphs: [fillPlaceholders(words.reply, { email: lead.email })],
@@ -208,14 +209,14 @@ interface Page {
 }
 
 /** The published page of a lead; an unpublished page counts as none. */
-async function pageOf({ env, redis }: Runtime, handle: string, slug: string | null): Promise<Page | undefined> {
+async function linkedPage({ env, redis }: Runtime, handle: string, slug: string | null): Promise<Page | undefined> {
   const page = slug === null ? undefined : await readRecord<StoredPage>(redis, keys.page(handle, slug));
   if (page?.status !== "PUBLISHED") return undefined;
   return { title: page.title, url: `${env.BASE_URL}/p/${handle}/${page.pageSlug}` };
 }
 
 function factsOf(
-  words: About["words"],
+  words: NoticeBasics["words"],
   lead: StoredLead,
   { page, campaign }: { page: Page | undefined; campaign: string | undefined },
 ): Fact[] {
@@ -235,12 +236,12 @@ function factsOf(
   return facts.flatMap(([name, value, address]) => (value ? [[name, value, address] as Fact] : []));
 }
 
-function digestOf(about: About, leads: StoredLead[], others: number): MailLayout {
-  const { words } = about;
+function digestLayout(basics: NoticeBasics, leads: StoredLead[], others: number): MailLayout {
+  const { words } = basics;
   const count = String(leads.length + others);
   const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
   return {
-    ...about,
+    ...basics,
     subject: fillPlaceholders(words.digestSubject, { count }),
     title: words.digestTitle,
     paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
@@ -248,7 +249,7 @@ function digestOf(about: About, leads: StoredLead[], others: number): MailLayout
   };
 }
 
-function summaryOf(words: About["words"], { email, message, leadContext, ...lead }: StoredLead): Fact[] {
+function summaryOf(words: NoticeBasics["words"], { email, message, leadContext, ...lead }: StoredLead): Fact[] {
   const whole = (message ?? leadContext?.visitorQuestion ?? "").trim();
   const text = whole.length > MAX_DIGEST_TEXT ? `${clip(whole, MAX_DIGEST_TEXT)} …` : whole;
   const who: Fact = [nameOf(lead) ?? words.email, email, mailtoOf(email)];

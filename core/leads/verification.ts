@@ -56,7 +56,7 @@ export async function sendLeadCode(
       .hget(stored, "round");
   });
   const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, good as string);
-  const content = { ...(await letterOf(runtime, handle, { lead, code })), expiresAt };
+  const content = { ...(await codeMail(runtime, handle, { lead, code })), expiresAt };
   await unlessErased(() =>
     acceptMessage(runtime, {
       handle,
@@ -106,7 +106,7 @@ async function tryCode(
   });
 }
 
-async function letterOf(
+async function codeMail(
   { redis }: Runtime,
   handle: string,
   { lead, code }: { lead: StoredLead; code: string },

@@ -107,14 +107,14 @@ interface LinkMail {
 async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promise<void> {
   const { email, refundedAt } = mail.purchase;
   if (email === null || refundedAt !== null) return;
-  const letter = await letterOf(runtime, handle, mail);
-  if (letter === undefined) return;
+  const layout = await linkLayout(runtime, handle, mail);
+  if (layout === undefined) return;
   const caps = mail.isAskedFor ? (["visitor"] as const) : [];
   const { key, denied } = mail;
-  await sendForHandle(runtime, { handle, to: email, content: layOut(letter), key, origin: "payment", caps, denied });
+  await sendForHandle(runtime, { handle, to: email, content: layOut(layout), key, origin: "payment", caps, denied });
 }
 
-async function letterOf(
+async function linkLayout(
   runtime: Runtime,
   handle: string,
   { purchase, isAskedFor }: LinkMail,

@@ -14,13 +14,13 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import {
-  bookingLetter,
+  bookingLayout,
   type EventWords,
   peopleFacts,
   presentableName,
   type Recipient,
   withPresentableNames,
-} from "./booking-letters.ts";
+} from "./booking-texts.ts";
 import { eventTypeRecords } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import { type BookingRecord, findBooking, statusAt, toBooking } from "./ledger.ts";
@@ -50,7 +50,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       origin: "scheduling" as const,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
-        ...layOut(bookingLetter({ stored, kind, recipient, labels: event.labels })),
+        ...layOut(bookingLayout({ stored, kind, recipient, labels: event.labels })),
         ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
       attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),

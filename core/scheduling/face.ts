@@ -1,8 +1,8 @@
 /** What other modules may import from scheduling. */
 
-export { bookingFacts } from "./booking-letters.ts";
 export { sendMails } from "./booking-mails.ts";
 export { expireHold, noteFailedRefund, noteRefund, releaseHold, settlePayment } from "./booking-payments.ts";
+export { bookingFacts } from "./booking-texts.ts";
 export {
   cancelBooking,
   cancelPublicBooking,

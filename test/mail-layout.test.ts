@@ -2,7 +2,7 @@ import t from "tap";
 import { layOut, type MailLayout } from "../core/engines/mail/mail.ts";
 import { startBrowser, withoutBrowser } from "../fixtures/browser.ts";
 
-const letter: MailLayout = {
+const layout: MailLayout = {
   language: "de-AT",
   subject: "Bestätigt:\r\nBcc: all@example.com <b>",
   sender: "Müller & Söhne",
@@ -20,8 +20,8 @@ const letter: MailLayout = {
   footer: "Warum Sie diese E-Mail erhalten.",
 };
 
-t.test("a letter is the same as text and as HTML, and no value becomes markup or a header", async (t) => {
-  const { subject, text, html } = layOut(letter);
+t.test("a mail is the same as text and as HTML, and no value becomes markup or a header", async (t) => {
+  const { subject, text, html } = layOut(layout);
   t.equal(subject, "Bestätigt: Bcc: all@example.com <b>");
   t.equal(
     text,
@@ -40,30 +40,30 @@ t.test("a letter is the same as text and as HTML, and no value becomes markup or
   t.match(html, '<meta name="color-scheme" content="light dark">');
 });
 
-t.test("no visitor's value hides, turns round or forges another line of a letter", async (t) => {
+t.test("no visitor's value hides, turns round or forges another line of a mail", async (t) => {
   const value = "Eve\u202e\u0000\u001b[31m\r\nE-Mail: boss@acme.example\r-- \u2028Öffnen:\nhttps://evil.example";
-  const { subject, text, html } = layOut({ ...letter, subject: `Neu: ${value}`, facts: [["Name", value]] });
+  const { subject, text, html } = layOut({ ...layout, subject: `Neu: ${value}`, facts: [["Name", value]] });
   t.equal(subject, "Neu: Eve[31m E-Mail: boss@acme.example -- Öffnen: https://evil.example");
   const lines =
     "Name: Eve[31m\n    E-Mail: boss@acme.example\n    -- \n    Öffnen:\n    https://evil.example\n\nÖffnen:\n";
   t.ok(text.includes(lines), text);
   t.notMatch(`${text}${html}`, /(?!\n)[\p{Cc}\u202e]/u);
   const persian = "می\u200cخواهم";
-  t.match(layOut({ ...letter, facts: [["Name", persian]] }).text, persian, "a joiner with a meaning stays");
+  t.match(layOut({ ...layout, facts: [["Name", persian]] }).text, persian, "a joiner with a meaning stays");
 });
 
-t.test("a letter of a language that is written from right to left is laid out so", async (t) => {
-  const { html } = layOut({ ...letter, language: "ar" });
+t.test("a mail in a language that is written from right to left is laid out so", async (t) => {
+  const { html } = layOut({ ...layout, language: "ar" });
   t.match(html, '<html lang="ar" dir="rtl">');
   t.match(html, /class="card" style="[^"]*text-align:right"/);
   t.match(html, 'align="right"');
-  t.match(layOut({ ...letter, sender: "شركة" }).html, /class="card" style="[^"]*text-align:left"/);
+  t.match(layOut({ ...layout, sender: "شركة" }).html, /class="card" style="[^"]*text-align:left"/);
 });
 
 t.test("on a phone the name of a fact has the whole width", { skip: withoutBrowser }, async (t) => {
   const browser = await startBrowser(t);
   const page = await browser.newPage({ viewport: { width: 375, height: 700 } });
-  await page.setContent(layOut({ ...letter, facts: [["What would you like to talk about?", "Bikes"]] }).html);
+  await page.setContent(layOut({ ...layout, facts: [["What would you like to talk about?", "Bikes"]] }).html);
   const lines = page.locator("th").evaluate((name) => name.getBoundingClientRect().height / 24);
   t.equal(Math.round(await lines), 1);
 });

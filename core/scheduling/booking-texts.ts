@@ -36,11 +36,11 @@ interface BookingView {
   labels: EventWords["labels"];
 }
 
-type BookingWords = BookingView & { kind: MailKind; recipient: Recipient };
+type BookingMailView = BookingView & { kind: MailKind; recipient: Recipient };
 
 /** The contents of a mail about a booking for its recipient. */
-export function bookingLetter(letter: BookingWords): MailLayout {
-  const { stored, kind, recipient } = letter;
+export function bookingLayout(view: BookingMailView): MailLayout {
+  const { stored, kind, recipient } = view;
   const { language } = recipient;
   const { bookingPage, mails } = wordsOf(language);
   const { booking: words } = mails;
@@ -56,8 +56,8 @@ export function bookingLetter(letter: BookingWords): MailLayout {
     subject: fillPlaceholders(words.subject[side], { state, title: stored.title, name: stored.attendee.name, time }),
     sender: recipient.host,
     title: text,
-    paragraphs: paymentOf(letter, words),
-    facts: bookingFacts(letter),
+    paragraphs: paymentOf(view, words),
+    facts: bookingFacts(view),
     actions: recipient.links.map(([action, address]) => [actions[action], address]),
     ...(recipient.as === "guest" && { footer: words.whyGuest }),
   };
@@ -118,7 +118,7 @@ function reasonOf({ stored, kind, recipient: { as } }: Omit<BookingView, "labels
 
 /** What happens to the payment of a booking that ends; guests have not paid. */
 function paymentOf(
-  { stored, kind, recipient }: BookingWords,
+  { stored, kind, recipient }: BookingMailView,
   { payment: words, unrefunded }: Words["mails"]["booking"],
 ): string[] {
   const { payment } = stored;

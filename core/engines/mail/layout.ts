@@ -26,11 +26,11 @@ export type Fact = [name: string, value: string, address?: string | undefined];
  * Renders a mail as text and as HTML with one simple layout, which follows the reader's light or dark mode. Invisible characters are
  * removed: visitors' values could hide or turn round what follows them.
  */
-export function layOut(letter: MailLayout): { subject: string; text: string; html: string } {
+export function layOut(layout: MailLayout): { subject: string; text: string; html: string } {
   return {
-    subject: subjectOf(letter),
-    text: visibleCharacters(textOf(letter)),
-    html: visibleCharacters(htmlOf(letter)),
+    subject: subjectOf(layout),
+    text: visibleCharacters(textOf(layout)),
+    html: visibleCharacters(htmlOf(layout)),
   };
 }
 
@@ -94,16 +94,16 @@ th,td{display:block!important;width:auto!important;padding:0!important}
 td{padding-bottom:12px!important}
 }`;
 
-function htmlOf(letter: MailLayout): string {
-  const { language, sender, title, code, paragraphs = [], footer } = letter;
+function htmlOf(layout: MailLayout): string {
+  const { language, sender, title, code, paragraphs = [], footer } = layout;
   const direction = directionOf(language);
   const parts = [
     `<p class="faint" dir="auto" style="${styles.sender}">${escaped(sender)}</p>`,
     `<h1 dir="auto" style="${styles.title}">${escaped(title)}</h1>`,
     code && `<p style="${styles.code}">${escaped(code)}</p>`,
     ...paragraphs.map((text) => `<p dir="auto" style="${styles.text}">${escaped(text)}</p>`),
-    factTable(letter),
-    buttons(letter),
+    factTable(layout),
+    buttons(layout),
     footer && `<p class="faint" dir="auto" style="${styles.footer}">${escaped(footer)}</p>`,
   ];
   return `<!doctype html>
@@ -113,7 +113,7 @@ function htmlOf(letter: MailLayout): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
-<title>${escaped(subjectOf(letter))}</title>
+<title>${escaped(subjectOf(layout))}</title>
 <style>${variants}</style>
 </head>
 <body class="page" style="${styles.page}">
