@@ -59,13 +59,16 @@ const MAX_SUBJECTS = 40;
 /** An address, whose "com" is Portuguese, or a part of one. */
 const ADDRESS = /(?<!\S)(?:\S*[@/]|www\.)\S*/gi;
 const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail", "place"] as const;
-const INTENTS = [
-  { intent: "greeting", list: "greetings", fits: isPhrase },
-  { intent: "gratitude", list: "gratitude", fits: isPhrase },
-  { intent: "identity", list: "identity", fits: isPhrase },
-  { intent: "declined", list: "declines", fits: holdsPhrase },
-  { intent: "page", list: "page", fits: isPhrase },
+const TALK = [
+  { intent: "greeting", list: "greetings" },
+  { intent: "gratitude", list: "gratitude" },
+  { intent: "identity", list: "identity" },
+  { intent: "page", list: "page" },
 ] as const;
+/** What is never answered, in every language: that of a short text is easily mistaken. */
+const PRIVATE = Object.values(languages).flatMap(({ answers }) => answers.declines);
+/** "How do I reset my password?" asks for help that may be public, not for the password. */
+const HARMLESS = Object.values(languages).flatMap(({ answers }) => answers.harmless);
 /** Only contact details answer a wish for contact: a sentence with "call" or "contact" in it does not. */
 const CONTACT: readonly Ask[] = [
   { shape: "phone", words: [] },
@@ -172,9 +175,9 @@ function besides(asks: readonly Ask[], subjects: readonly Subject[]): Subject[] 
 }
 
 function intentOf(plain: string, language: string): Question["intent"] {
-  return INTENTS.find(({ list, fits }) =>
-    fits(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]),
-  )?.intent;
+  if (holdsPhrase(plain, PRIVATE) && !holdsPhrase(plain, HARMLESS)) return "declined";
+  return TALK.find(({ list }) => isPhrase(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]))
+    ?.intent;
 }
 
 function wishOf(text: string, plain: string, language: string): Wish | undefined {
