@@ -208,6 +208,40 @@ t.test("RDATE adds, UNTIL ends, and old series are found in the window", async (
   t.equal(busy([calendar(old)]).length, 26);
 });
 
+t.test("a whole day that ends on its own date is one, as calendars show it", async (t) => {
+  const day = ["10-12T22:00/10-13T22:00"];
+  for (const end of ["DTEND;VALUE=DATE:20261013", "DTEND;VALUE=DATE:20261012", "DURATION:PT0S", "DTEND:20261013"])
+    t.same(busy([calendar(event("DTSTART;VALUE=DATE:20261013", end))]), day, end);
+  const series = event("DTSTART;VALUE=DATE:20261012", "DTEND;VALUE=DATE:20261012", "RRULE:FREQ=DAILY;COUNT=3");
+  t.same(busy([calendar(series)]), ["10-11T22:00/10-12T22:00", "10-12T22:00/10-13T22:00", "10-13T22:00/10-14T22:00"]);
+  t.same(busy([calendar(event("DTSTART:20261013", "DTEND:20261014"))]), day, "without VALUE=DATE");
+  t.same(busy([calendar(event("DTSTART:20261013T090000Z", "DTEND:20261013T090000Z"))]), [], "a time that takes none");
+});
+
+t.test("UNTIL of whole days may be a time: a local midnight, or one on the last date", async (t) => {
+  const lengthOf = (until: string, zone: string): number =>
+    busy([calendar(event("DTSTART;VALUE=DATE:20261012", `RRULE:FREQ=DAILY;UNTIL=${until}`))], { zone }).length;
+  t.equal(lengthOf("20261013T220000Z", "Europe/Berlin"), 3, "midnight of the 14th, as Outlook writes it");
+  t.equal(lengthOf("20261013T230000Z", "Europe/Berlin"), 3, "midnight of the 14th in London");
+  t.equal(lengthOf("20261014T000000Z", "Europe/Berlin"), 3);
+  t.equal(lengthOf("20261014T235959Z", "Europe/Berlin"), 3);
+  t.equal(lengthOf("20261014T040000Z", "America/New_York"), 3, "midnight of the 14th");
+  t.equal(lengthOf("20261014T000000Z", "America/New_York"), 3);
+  t.equal(lengthOf("20261014T235959Z", "America/New_York"), 3);
+  t.equal(lengthOf("20261014T235959", "Europe/Berlin"), 3);
+});
+
+t.test("a date excludes or replaces the instance that starts on it", async (t) => {
+  const excluded = event(...weekly, "EXDATE;VALUE=DATE:20261019,20261109");
+  t.same(busy([calendar(excluded)]), ["10-12T07:00/10-12T08:00", "10-26T08:00/10-26T09:00", "11-02T08:00/11-02T09:00"]);
+  const moved = event("RECURRENCE-ID;VALUE=DATE:20261102", "DTSTART:20261102T120000Z", "DURATION:PT1H");
+  t.same(busy([calendar(excluded, moved)]), [
+    "10-12T07:00/10-12T08:00",
+    "10-26T08:00/10-26T09:00",
+    "11-02T12:00/11-02T13:00",
+  ]);
+});
+
 t.test("the start of a series is its first instance, even where its own rule leaves it out", async (t) => {
   const tuesday = ["DTSTART:20261013T090000Z", "DURATION:PT1H"];
   t.same(busy([calendar(event(...tuesday, "RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=3"))]), [

@@ -94,10 +94,10 @@ function readEvent(component: Component, clocks: Clocks, owners: string[]): Even
 function expandSeries(events: Event[], asked: Expansion): BusyInterval[] {
   const masters = events.filter(({ replaces }) => replaces === undefined);
   const changes = events.filter(({ replaces }) => replaces !== undefined);
-  const replaced = new Set(changes.map(({ replaces }) => instantOf(replaces as Point)));
+  const isReplaced = naming(changes.map(({ replaces }) => replaces as Point));
   const shifts = changes.flatMap(shiftOf).sort((one, other) => one.since - other.since);
   const own = changes.flatMap((event) => instanceOf(event, event.begins.wall));
-  const repeated = masters.flatMap((master) => repetitions(master, { replaced, shifts }, asked));
+  const repeated = masters.flatMap((master) => repetitions(master, { isReplaced, shifts }, asked));
   return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
 }
 
@@ -125,18 +125,28 @@ function shiftOf(event: Event): Shift[] {
 /** The instances of a series that no change replaces. */
 function repetitions(
   master: Event,
-  { replaced, shifts }: { replaced: Set<number>; shifts: Shift[] },
+  { isReplaced, shifts }: { isReplaced: Naming; shifts: Shift[] },
   asked: Expansion,
 ): BusyInterval[] {
   const { begins, component, clocks } = master;
-  const excluded = new Set(pointsIn(component, clocks, "exdate").map(instantOf));
+  const isExcluded = naming(pointsIn(component, clocks, "exdate"));
   return [...startsOf(master, windowOf(master, shifts, asked))].flatMap(([wall, end]) => {
     const at = begins.clock.toInstant(wall);
-    if (excluded.has(at) || replaced.has(at)) return [];
+    if (isExcluded(at, wall) || isReplaced(at, wall)) return [];
     const shift = shifts.findLast(({ since }) => since < at);
     if (shift) return instanceOf(shift.event, wall + shift.by);
     return instanceOf(master, wall).map((one) => ({ ...one, to: end ?? one.to }));
   });
+}
+
+/** True for an instance that is named, by its start and by its local start. */
+type Naming = (at: number, wall: number) => boolean;
+
+/** Instances are named by their start. Some programs name one of a timed series by its date alone. */
+function naming(points: Point[]): Naming {
+  const instants = new Set(points.map(instantOf));
+  const dates = new Set(points.filter(({ isDate }) => isDate).map(({ wall }) => wall / day));
+  return (at, wall) => instants.has(at) || dates.has(Math.floor(wall / day));
 }
 
 /** The window in which instances may start and still matter, with room for differences to UTC. */
@@ -178,10 +188,16 @@ function ruleOf(rule: Property, begins: Point): { rruleString: string; includeDt
   return { rruleString: `DTSTART:${utcTime(begins.wall)}\n${line}`, includeDtstart: until >= begins.wall };
 }
 
-/** The last local time of a rule with `UNTIL`, which may be a date or in UTC. */
-function lastWall(until: string, { clock }: Point): number {
-  if (until.endsWith("Z")) return clock.toWall(Date.parse(until));
-  return wallOf(until) + (until.length === 10 ? day - 1000 : 0);
+/**
+ * The last local time of a rule with `UNTIL`, which may be a date or in UTC. That of whole days must be a date (RFC 5545, section 3.3.10),
+ * but Outlook writes the last one's local midnight in UTC, and others any time of its date.
+ */
+function lastWall(until: string, { clock, isDate }: Point): number {
+  const written = wallOf(until);
+  if (!until.endsWith("Z")) return written + (until.length === 10 ? day - 1000 : 0);
+  const local = clock.toWall(written);
+  if (!isDate) return local;
+  return until.includes("T23:59") ? written : Math.max(written, local);
 }
 
 /** A time in UTC as iCalendar writes it (RFC 5545, section 3.3.5). */
@@ -189,8 +205,14 @@ export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
 
-/** Returns a function from an instance's local start to the instant of its end. */
+/** Returns a function from an instance's local start to the instant of its end. A whole day that ends on its own date covers it. */
 function endsOf(component: Component, clocks: Clocks, begins: Point): (wall: number) => number {
+  const { clock, isDate } = begins;
+  const endOf = statedEnds(component, clocks, begins);
+  return isDate ? (wall) => Math.max(endOf(wall), clock.toInstant(wall + day)) : endOf;
+}
+
+function statedEnds(component: Component, clocks: Clocks, begins: Point): (wall: number) => number {
   const { clock, isDate } = begins;
   const end = pointIn(component, clocks, "dtend");
   if (end && (end.isDate || isDate)) return (wall) => clock.toInstant(wall + end.wall - begins.wall);
@@ -198,7 +220,7 @@ function endsOf(component: Component, clocks: Clocks, begins: Point): (wall: num
   if (elapsed !== undefined) return (wall) => clock.toInstant(wall) + elapsed;
   const length = textOf(component, "duration");
   if (length !== "") return lengthened(clock, length);
-  return (wall) => clock.toInstant(isDate ? wall + day : wall);
+  return clock.toInstant;
 }
 
 /** Days and weeks of a duration are local, the rest is elapsed time (RFC 5545, section 3.8.2.5). */
@@ -253,7 +275,9 @@ function pointsIn(component: Component, clocks: Clocks, name: string): Point[] {
   return points.filter(({ wall }) => !Number.isNaN(wall));
 }
 
-function pointOf(text: string, clock: Clock): Point {
+/** A date without VALUE=DATE, as some programs write it, is `2026-10-12T::` to ical.js. */
+function pointOf(given: string, clock: Clock): Point {
+  const text = given.replace(/T::$/, "");
   return { wall: wallOf(text), isDate: text.length === 10, clock: text.endsWith("Z") ? utc : clock };
 }
 
