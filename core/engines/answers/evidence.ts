@@ -179,14 +179,21 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
   const others = [witness, ...rows]
     .flatMap(({ atoms }) => atoms)
     .filter(({ figures }) => !claimed.some((figure) => holdsFigure(figures, figure)));
-  const most = (atoms: readonly Atom[]) => Math.max(0, ...atoms.map((atom) => closeness(atom, claim)));
   return claimed.every((figure) => {
+    const most = (atoms: readonly Atom[]) => Math.max(0, ...atoms.map((atom) => closeness(atom, claim, figure)));
     const own = witness.atoms.filter(({ figures }) => holdsFigure(figures, figure));
-    const rivals = others.filter(({ figures }) => [...figures].some((other) => kindOf(other) === kindOf(figure)));
+    const isRival = (atom: Atom) =>
+      isBlank(atom) || [...atom.figures].some((other) => kindOf(other) === kindOf(figure));
+    const rivals = others.filter(isRival);
     if (own.length === 0) return true;
     if (rivals.some((rival) => isWhole(rival, own, claim))) return false;
     return own.some((atom) => isWhole(atom, rivals, claim)) || most(own) >= most(rivals);
   });
+}
+
+/** True for a cell without a word, such as "–": nothing is said there. */
+function isBlank({ terms, column }: Atom): boolean {
+  return column.length > 0 && terms.length === 0;
 }
 
 /** True if a claim says all words of a clause, one of which other clauses lack: "fabric" of "zips ten years, fabric five". */
@@ -198,20 +205,27 @@ function isWhole({ terms, row }: Atom, others: readonly Atom[], { words }: Claim
   return row.length === 0 && written.every(isSaid) && said.some(isOwn);
 }
 
-/** How much a claim speaks of a clause or of the names of a cell: by words, numbers in names, and names in whole. */
-function closeness({ terms, row, column }: Atom, claim: Claim): number {
+/** How much a claim speaks of a clause, apart from a figure, or of the names of a cell: by words, numbers, and names in whole. */
+function closeness({ terms, row, column }: Atom, claim: Claim, figure: string): number {
   const names = [...row, ...column];
-  const about = names.length > 0 ? names : terms;
+  const about = names.length > 0 ? names : terms.filter((term) => figure !== `number ${term}`);
   const said = claim.words.reduce((sum, { likeness, weight }) => sum + weight * nearest(about, likeness), 0);
-  const numbers = names.filter((term) => claim.figures.includes(`number ${term}`)).length;
+  const numbers = about.filter((term) => saysNumber(claim, term)).length;
   return said + numbers + WHOLE * [row, column].filter((name) => shareSaid(name, claim) === 1).length;
 }
 
 /** The share of a name's terms that a claim says: all of "e-bike" in "the e-bike costs", but not of "cargo e-bike". */
-function shareSaid(name: readonly string[], { figures, words }: Claim): number {
+function shareSaid(name: readonly string[], claim: Claim): number {
   const isSaid = (term: string) =>
-    figures.includes(`number ${term}`) || words.some(({ likeness }) => likeness.get(term) === 1);
+    saysNumber(claim, term) || claim.words.some(({ likeness }) => likeness.get(term) === 1);
   return name.filter(isSaid).length / (name.length || 1);
+}
+
+/** True if a claim says a number, and not as an amount: "£4" speaks of no child of 4. */
+function saysNumber({ figures }: Claim, term: string): boolean {
+  return (
+    figures.includes(`number ${term}`) && !figures.some((one) => one.startsWith("amount ") && one.endsWith(` ${term}`))
+  );
 }
 
 /** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
