@@ -119,6 +119,59 @@ t.test("a date in digits is its day, month and year", async (t) => {
   goes(t, ["Anmeldung bis 17.04.2027.", "Anmeldung bis 16.04.2028."], from);
 });
 
+t.test("a date is the same day in each form, and no other day", async (t) => {
+  const days: [language: string, text: string, same: string[], other: string[]][] = [
+    [
+      "de",
+      "Der Sekt kommt am 16. April 2027. Vom 24.12. bis 10.01. ist der Laden zu.",
+      [
+        "Der Sekt kommt am 16.04.2027.",
+        "Der Sekt kommt am 16.4.27.",
+        "Vom 24. Dezember bis 10. Januar ist der Laden zu.",
+      ],
+      ["Der Sekt kommt am 16.06.2027.", "Vom 24.12. bis 10.10. ist der Laden zu.", "Der Sekt kommt am 16.04.2028."],
+    ],
+    [
+      "en",
+      "The gala is on 6 March 2027. Children from 16 may join. In May 20 € is the price of a towel.",
+      [
+        "The gala is on 06/03/2027.",
+        "The gala is on March 6, 2027.",
+        "The gala is on the 6th of March.",
+        "A towel costs 20 € in May.",
+      ],
+      [
+        "The gala is on 3 April 2027.",
+        "The gala is on 6 May 2027.",
+        "The gala is on 16 May.",
+        "The gala is on 05/03/2027.",
+      ],
+    ],
+    [
+      "fr",
+      "Fermé du 1er au 20 août, ouvert le 2027-09-03.",
+      ["Ouvert le 3 septembre 2027."],
+      ["Ouvert le 3 août 2027."],
+    ],
+    ["es", "La fiesta es el 1 de mayo de 2027.", ["La fiesta es el 1/5/2027."], ["La fiesta es el 2/5/2027."]],
+  ];
+  for (const [language, text, same, other] of days) {
+    const from = openLibrary([documentSource(text)]);
+    for (const sentence of same) t.equal(filtered(sentence, 7, { from, language }).text, sentence, sentence);
+    for (const sentence of other) t.equal(filtered(sentence, 7, { from, language }).text, "", sentence);
+  }
+});
+
+t.test("no price of a row is said of its blank cell, or of a row that has the price for its name", async (t) => {
+  const from = openLibrary([
+    documentSource(
+      "| | Summer | Winter |\n|---|---|---|\n| Adult | £6.50 | £4 |\n| Child 4 to 15 | £3.50 | £2.50 |\n| Family | £17 | – |",
+    ),
+  ]);
+  passes(t, ["A family pays £17 in summer.", "An adult pays £6.50 in summer and £4 in winter."], from);
+  goes(t, ["A family pays £17 in winter."], from);
+});
+
 t.test("a sentence is removed if a number, price, time, address or link is not in the text", async (t) => {
   goes(t, [
     "The Team plan costs $8.",

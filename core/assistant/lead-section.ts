@@ -233,10 +233,11 @@ class Check {
     if (typeof proposed !== "string" || proposed.length > length * 4) return "";
     const { question, answer, evidenceTitles, language } = this.#material;
     const line = this.clean(proposed, length);
-    // The visitor's own numbers ("50 people") may be repeated, but a price only if the answer names it.
+    // The visitor's own numbers and dates ("50 people") may be repeated, but a price only if the answer names it.
     const asked = figuresBeyond(question, "", language);
     const open = figuresBeyond(line, [answer, ...evidenceTitles].join("\n"), language);
-    const isKnown = (figure: string) => figure.startsWith("number ") && (asked.includes(figure) || !/\d/.test(line));
+    const isKnown = (figure: string) =>
+      /^(?:number|date) /.test(figure) && (asked.includes(figure) || !/\d/.test(line));
     return open.every(isKnown) ? line : "";
   }
 }

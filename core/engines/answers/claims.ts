@@ -1,5 +1,6 @@
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
+import { withoutDates } from "./dates.ts";
 import {
   bearsOut,
   type Claim,
@@ -18,7 +19,7 @@ import { isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
-import { wordsIn } from "./words.ts";
+import { termsIn, wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
 const MIN_SHARE = { withFigure: 0.45, plain: 0.64 };
@@ -146,6 +147,7 @@ export class ClaimChecker {
   #wordsOf(text: string, language: string, isPriced: boolean): ClaimWord[] {
     const found = new Map<string, ClaimWord>();
     const names = new Set((text.match(NAME) ?? []).map((name) => name.toLowerCase()));
+    const undated = new Set(termsIn(withoutDates(text, language), language));
     for (const { written, text: word, terms: forms } of wordsIn(text, language)) {
       const [term] = forms;
       if (term === undefined || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
@@ -154,7 +156,12 @@ export class ClaimChecker {
       const isEveryday = isCommon(term, language);
       const weight = this.#library.weightOf({ isCommon: isEveryday }, likeness) * (isImplied ? IMPLIED : 1);
       const isNewName = likeness.size === 0 && names.has(written);
-      found.set(term, { likeness, weight: isNewName ? NEW_NAME : weight, isCommon: isEveryday || isImplied });
+      found.set(term, {
+        likeness,
+        weight: isNewName ? NEW_NAME : weight,
+        isCommon: isEveryday || isImplied,
+        isDated: !undated.has(term),
+      });
     }
     return [...found.values()];
   }
@@ -164,7 +171,8 @@ export class ClaimChecker {
 function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): { witness: Witness; share: number }[] {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
   return witnesses.map((witness) => {
-    const said = words.reduce((sum, { likeness, weight }) => sum + weight * strengthOf(witness.strengths, likeness), 0);
+    const strength = ({ likeness, isDated }: ClaimWord) => (isDated ? 1 : strengthOf(witness.strengths, likeness));
+    const said = words.reduce((sum, word) => sum + word.weight * strength(word), 0);
     return { witness, share: total === 0 ? 1 : said / total };
   });
 }

@@ -33,6 +33,8 @@ export interface ClaimWord {
   weight: number;
   /** True for an everyday word, which alone claims nothing. */
   isCommon: boolean;
+  /** True for the month of a date, which is looked up as a figure. */
+  isDated: boolean;
 }
 
 /** The smallest part of a text that says something: a clause, or a cell with the names of its row and column. */

@@ -1,12 +1,13 @@
 import { compatible, visibleCharacters } from "../../platform/characters.ts";
 import { UNIT, unitNamed } from "./amounts.ts";
+import { isSameDay, withoutDates } from "./dates.ts";
 import { spansIn } from "./measures.ts";
 import { alternatives } from "./phrases.ts";
 import { plainNumber, wordsIn } from "./words.ts";
 
 /**
  * The facts of a text that can be checked without understanding it, each as a kind and a value: `number 545`, `amount GBP 545`,
- * `time 570` (minutes), `mail …`, `phone …` (digits), `link …` (without scheme and final slash), `code save20`.
+ * `time 570` (minutes), `date 4-16` (month and day), `mail …`, `phone …` (digits), `link …` (without scheme and final slash), `code save20`.
  */
 export type Figures = ReadonlySet<string>;
 
@@ -53,6 +54,7 @@ export function figuresIn(text: string, language: string): Set<string> {
   take(MAIL, ([mail = ""]) => `mail ${mail.toLowerCase().replace(/[.-]+$/, "")}`);
   take(ADDRESS, ([link = ""]) => `link ${bareAddress(link)}`);
   take(HOST, ([link = ""]) => `link ${bareAddress(link)}`);
+  rest = withoutDates(rest, language, (figure) => found.add(figure));
   take(PHONE, ([phone = ""]) => (isPhone(phone) ? `phone ${phone.replace(/\D/g, "")}` : undefined));
   take(TIME, (match) => `time ${minutesOf(match)}`);
   take(CODE, ([code = ""]) => `code ${code.toLowerCase()}`);
@@ -68,13 +70,26 @@ export function figuresIn(text: string, language: string): Set<string> {
 export function holdsFigure(figures: Figures, claim: string): boolean {
   if (figures.has(claim)) return true;
   const [kind = "", unit = "", value = ""] = claim.split(" ");
+  const known = [...figures];
+  if (kind === "date") return known.some((one) => one.startsWith("date ") && isSameDay(one.slice(5), unit));
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
-  return kind === "number" && [...figures].some((known) => known.startsWith("time ") && isHour(known.slice(5), unit));
+  return kind === "number" && known.some((one) => isNumberOf(one, unit));
 }
 
 /** A bare number is an amount if its unit is named elsewhere, as above its column, and no other number has a unit. */
 function isOnlyUnit(figures: Figures, unit: string): boolean {
   return figures.has(`unit ${unit}`) && ![...figures].some((known) => known.startsWith("amount "));
+}
+
+/** True for the hour of a time, and for the day of a date, also with its month: "3.10" may be the third of October. */
+function isNumberOf(figure: string, number: string): boolean {
+  if (figure.startsWith("time ")) return isHour(figure.slice(5), number);
+  if (!figure.startsWith("date ")) return false;
+  const [day = "", month] = number.split(".");
+  return figure
+    .slice(5)
+    .split("/")
+    .some((one) => (month ? one === `${Number(month)}-${Number(day)}` : one.endsWith(`-${day}`)));
 }
 
 function isHour(minutes: string, hour: string): boolean {

@@ -1,0 +1,71 @@
+import { calendarNames } from "../../platform/formats.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
+import { UNIT } from "./amounts.ts";
+
+/** "16.04.2027", "6/3/27", "2027-04-16". */
+const FULL =
+  /(?<![\d./-])(?:(\d{4})-(\d{2})-(\d{2})|(\d{1,2})([./])\s?(\d{1,2})\5\s?(\d{4}|\d{2})|(\d{1,2})-(\d{1,2})-(\d{4}))(?![./-]?\d)/g;
+/** "24.12." */
+const SHORT = /(?<![\d,/:.])(\d{1,2})\.\s?(\d{1,2})\.(?!\s?\d)/g;
+
+/**
+ * The text without its dates, each given to `add` as figures: `date 4-16` for the sixteenth of April in any form, `date 3-6/6-3` if the
+ * order of day and month is unknown, and its year as `number 2027`. A span of days is its last day; a month alone is no date.
+ */
+export function withoutDates(text: string, language: string, add: (figure: string) => void = () => {}): string {
+  const { names, dayFirst, monthFirst, isShort } = calendarOf(language);
+  const read = (match: string, [day, month, year]: (string | undefined)[], isSwappable = false): string => {
+    const days = [dayOf(day, month), isSwappable ? dayOf(month, day) : undefined].filter(Boolean);
+    if (days.length === 0) return match;
+    add(`date ${[...new Set(days)].join("/")}`);
+    if (year) add(`number ${year.length === 2 ? `20${year}` : year}`);
+    return " ; ";
+  };
+  const named = (match: string, day: string, month: string, year?: string): string => {
+    // In English, "may" and "march" are other words too.
+    const isName = language !== "en" || /^\p{Lu}/u.test(month);
+    return isName ? read(match, [day, String(1 + names.get(month.toLowerCase())!), year]) : match;
+  };
+  let rest = text.replace(FULL, (match, ...[y, m, d, day, mark, month, year, first, second, last]) =>
+    y
+      ? read(match, [d, m, y])
+      : first
+        ? read(match, [first, second, last])
+        : read(match, [day, month, year], mark === "/"),
+  );
+  if (isShort) rest = rest.replace(SHORT, (match, day, month) => read(match, [day, month]));
+  rest = rest.replace(dayFirst, (match, day, month, year) => named(match, day, month, year));
+  return monthFirst ? rest.replace(monthFirst, (match, month, day, year) => named(match, day, month, year)) : rest;
+}
+
+/** `4-16`; undefined if there is no such day. */
+function dayOf(day = "", month = ""): string | undefined {
+  const isDay = Number(day) >= 1 && Number(day) <= 31 && Number(month) >= 1 && Number(month) <= 12;
+  return isDay ? `${Number(month)}-${Number(day)}` : undefined;
+}
+
+/** True if two dates may be the same day. */
+export function isSameDay(one: string, other: string): boolean {
+  const days = one.split("/");
+  return other.split("/").some((day) => days.includes(day));
+}
+
+const calendarOf = lazyByKey((language: string) => {
+  const codes = language === "en" ? ["en", "en-GB"] : [language];
+  const lists = codes.flatMap((code) => [calendarNames(code, "month"), calendarNames(code, "month", "short")]);
+  const names = new Map(lists.flatMap((list) => list.map((name, at) => [name, at] as const)));
+  const name = `(${[...names.keys()].sort((one, other) => other.length - one.length).join("|")})(?!\\p{L})\\.?`;
+  const year = "(?:,?\\s(?:\\p{L}{2,3}\\s)?(\\d{4})(?!\\d))?";
+  // Up to three letters join the day to the month: "1st of May", "1er mai", "1 de mayo".
+  const dayFirst = `(?<![\\d.,:/])(\\d{1,2})(?!\\s?[ap]m)(?:[.°]|\\p{L}{1,2})?\\s(?:\\p{L}{2,3}\\s)?${name}${year}`;
+  const monthFirst = `(?<!\\p{L})${name}\\s(\\d{1,2})(?!\\s?[ap]m)(?:\\p{L}{2})?(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
+  const parts = new Intl.DateTimeFormat(language, { day: "numeric", month: "long" }).formatToParts(0);
+  const order = parts.map(({ type }) => type);
+  const numeric = new Intl.DateTimeFormat(language, { day: "numeric", month: "numeric" }).format(0);
+  return {
+    names,
+    dayFirst: new RegExp(dayFirst, "giu"),
+    monthFirst: order.indexOf("month") < order.indexOf("day") ? new RegExp(monthFirst, "giu") : undefined,
+    isShort: /\d\.\s?\d+\.$/.test(numeric),
+  };
+});
