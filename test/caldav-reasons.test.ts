@@ -6,7 +6,7 @@ import t, { type Test } from "tap";
 import { providers } from "../core/engines/calendars/providers/table.ts";
 import { asCalendarServerError } from "../core/engines/calendars/server-error.ts";
 import { readSelected } from "../core/scheduling/busy-calendars.ts";
-import { keepCredential } from "../core/scheduling/credentials.ts";
+import { storeCredential } from "../core/scheduling/credentials.ts";
 import { disconnectAll } from "../core/scheduling/integrations.ts";
 import { keys } from "../core/store/keys.ts";
 import { freePort } from "../fixtures/ports.ts";
@@ -73,7 +73,7 @@ t.test("a reading whose events are expanded for ten minutes is abandoned", async
   const { runtime } = await startService(t);
   const login = { serverUrl, username: "alice", password: "secret", home: `${serverUrl}/` };
   const connected = { providerKey: "caldav", account: "alice", secret: JSON.stringify(login) } as const;
-  const account = { handle: "acme", ...(await keepCredential(runtime, "acme", connected)) };
+  const account = { handle: "acme", ...(await storeCredential(runtime, "acme", connected)) };
   const question = { calendarId: `${serverUrl}/office/`, from: 0, to: Date.parse("2027-01-01"), zone: "UTC" };
   const reading = providers.caldav?.calendars?.busy(runtime, account, question);
   await t.rejects(reading as Promise<unknown>, { name: "CalendarServerError", message: /take too long to read/ });
@@ -83,7 +83,7 @@ t.test("an account that is connected several times at once is one, and the other
   const { runtime } = await startService(t);
   const accounts = ["ada", "ada", "bob", "ada", "bob"];
   const kept = await Promise.all(
-    accounts.map((account) => keepCredential(runtime, "acme", { providerKey: "caldav", account, secret: "{}" })),
+    accounts.map((account) => storeCredential(runtime, "acme", { providerKey: "caldav", account, secret: "{}" })),
   );
   t.same(new Set(kept.map(({ account, credentialId }) => `${account} ${credentialId}`)).size, 2);
   t.equal(await runtime.redis.zcard(keys.credentials("acme")), 2);
@@ -103,7 +103,7 @@ t.test("one handle's many accounts are read a few at a time, once for all that a
   const secretOf = (username: string) =>
     JSON.stringify({ serverUrl, username, password: "secret", home: `${serverUrl}/` });
   const keep = (account: string) =>
-    keepCredential(runtime, "acme", { providerKey: "caldav", account, secret: secretOf(account) });
+    storeCredential(runtime, "acme", { providerKey: "caldav", account, secret: secretOf(account) });
   const busyCalendarIds = ["a", "b", "c", "d"].map((name) => `${serverUrl}/${name}/`);
   for (const name of names) {
     const selected = { credentialId: (await keep(name)).credentialId, busyCalendarIds, destinationCalendarId: null };

@@ -9,7 +9,7 @@ import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { importHandle } from "../core/operations/handle-import.ts";
 import { carriage, kindOf } from "../core/operations/handle-keys.ts";
-import { credentialRecords, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { credentialRecords, secretOf, storeCredential } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { keyTable } from "../fixtures/key-table.ts";
@@ -50,7 +50,7 @@ async function furnish({ service, hook }: Town, handle: string) {
   await made("pages", { pageSlug: "links", title: "Links", status: "PUBLISHED", content });
   await owner.put(`${root}/settings`).send({ displayName: "Owl & Co" }).expect(200);
   const { webhook } = await made("webhooks", { url: hook });
-  await keepCredential(service.runtime, handle, { providerKey: "caldav", account: "ann", secret: "pass phrase" });
+  await storeCredential(service.runtime, handle, { providerKey: "caldav", account: "ann", secret: "pass phrase" });
   const { feed } = (await owner.post(`${root}/scheduling/calendar-feed`).send({})).body;
   await made("scheduling/event-types", { slug: "call", title: "Call", durationMinutes: 30, reminderMinutes: 60 });
   const call = `/v2/public/scheduling/${handle}/call`;

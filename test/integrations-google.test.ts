@@ -1,6 +1,6 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
-import { keepCredential } from "../core/scheduling/credentials.ts";
+import { storeCredential } from "../core/scheduling/credentials.ts";
 import { keys } from "../core/store/keys.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
 import {
@@ -72,7 +72,7 @@ t.test("an account whose grant has ended hides no calendars of the others", asyn
   const { owner, service, credentialId } = await start(t, { workers: [] });
   const secret = JSON.stringify({ accessToken: "old", refreshToken: "revoked", staleAt: 0 });
   const ended = { providerKey: "google" as const, account: "second@gmail.test", secret };
-  const second = await keepCredential(service.runtime, "acme", ended);
+  const second = await storeCredential(service.runtime, "acme", ended);
   const { calendars } = (await owner.get(`${owned}/integrations/google/calendars`).expect(200)).body;
   t.same(new Set(calendars.map((one: { credentialId: string }) => one.credentialId)), new Set([credentialId]));
   const { credentials } = (await owner.get(`${owned}/integrations`).expect(200)).body;
@@ -88,7 +88,7 @@ t.test("if no account's calendars can be read, the owner learns which account to
   const { owner, service, google } = await start(t, { workers: [] });
   const secret = JSON.stringify({ accessToken: "old", refreshToken: "revoked", staleAt: 0 });
   const ended = { providerKey: "google" as const, account: "second@gmail.test", secret };
-  const { credentialId } = await keepCredential(service.runtime, "acme", ended);
+  const { credentialId } = await storeCredential(service.runtime, "acme", ended);
   google.oauth.pausedUntil = Number.POSITIVE_INFINITY;
   const refused = await owner.get(`${owned}/integrations/google/calendars`).expect(409);
   t.equal(refused.body.code, "integration_revoked");

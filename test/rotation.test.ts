@@ -4,7 +4,7 @@ import t from "tap";
 import { dkimKey } from "../core/email/identity.ts";
 import { resealAll } from "../core/operations/rotation.ts";
 import { isSigned, sign } from "../core/platform/sealing.ts";
-import { credentialRecords, keepCredential, secretOf } from "../core/scheduling/credentials.ts";
+import { credentialRecords, secretOf, storeCredential } from "../core/scheduling/credentials.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { startRedis } from "../fixtures/redis.ts";
 import { eventually, startService } from "../fixtures/service.ts";
@@ -27,7 +27,7 @@ t.test("SECRET_KEY is changed in three steps, and nothing that was sealed or sig
   const { webhook } = (await owner.post(hooks).send({ url: receiver.url }).expect(201)).body;
   const rotated = (await owner.post(`${hooks}/${webhook.webhookId}/rotate-secret`).expect(200)).body.webhook.secret;
   const account = { providerKey: "caldav" as const, account: "ann", secret: "pass phrase" };
-  await keepCredential(before.runtime, "acme", account);
+  await storeCredential(before.runtime, "acme", account);
   const dkim = await dkimKey(before.runtime, at);
   const signed = sign(before.runtime.env, "test", "text");
 

@@ -24,14 +24,14 @@ import { isSigned, sign } from "../platform/sealing.ts";
 import {
   credentialRecords,
   findBooking,
-  noteFailedRefund,
-  noteRefund,
+  recordFailedRefund,
+  recordRefund,
   releaseHold,
   settlePayment,
 } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { digestTag, takeToken } from "../store/throttle.ts";
-import { findPurchase, noteReturnedPayment, recordPurchase, refundedAt } from "./purchases.ts";
+import { findPurchase, recordPageRefund, recordPurchase, refundedAt } from "./purchases.ts";
 
 type BookingName = { handle: string; bookingUid: string };
 
@@ -166,8 +166,8 @@ export async function receiveStripeEvent(
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
   // Another account could create sessions that name somebody else's bookings.
   if (handle === undefined || !(await isReceiver(runtime, handle, event))) return { received: true };
-  if (kind === "booking" && bookingUid !== undefined) await noteBooking(runtime, event, { handle, bookingUid });
-  if (kind === "page" && pageSlug !== undefined) await notePage(runtime, event, { handle, pageSlug });
+  if (kind === "booking" && bookingUid !== undefined) await applyBookingEvent(runtime, event, { handle, bookingUid });
+  if (kind === "page" && pageSlug !== undefined) await applyPageEvent(runtime, event, { handle, pageSlug });
   return { received: true };
 }
 
@@ -181,10 +181,9 @@ async function isReceiver(runtime: Runtime, handle: string, { account, data }: S
   return (await findBooking(runtime.redis, handle, bookingUid))?.payment?.account === account;
 }
 
-async function notePage(runtime: Runtime, event: StripeEvent, page: PagePath): Promise<void> {
+async function applyPageEvent(runtime: Runtime, event: StripeEvent, page: PagePath): Promise<void> {
   const { object } = event.data;
-  if (isRefunded(event) && object.payment_intent)
-    return noteReturnedPayment(runtime, page.handle, object.payment_intent);
+  if (isRefunded(event) && object.payment_intent) return recordPageRefund(runtime, page.handle, object.payment_intent);
   if (tellsOfPayment(event)) await recordPurchase(runtime, page, object);
 }
 
@@ -243,10 +242,10 @@ function tellsOfPayment({ type, data }: StripeEvent): boolean {
   return isPaid || type === "checkout.session.async_payment_succeeded";
 }
 
-async function noteBooking(runtime: Runtime, event: StripeEvent, name: BookingName): Promise<void> {
+async function applyBookingEvent(runtime: Runtime, event: StripeEvent, name: BookingName): Promise<void> {
   const at = event.created ?? Date.now() / 1000;
-  if (isRefunded(event)) await noteRefund(runtime, name, at);
-  else if (isRefundFailed(event)) await noteFailedRefund(runtime, name, { reason: "failed", at });
+  if (isRefunded(event)) await recordRefund(runtime, name, at);
+  else if (isRefundFailed(event)) await recordFailedRefund(runtime, name, { reason: "failed", at });
   else if (tellsOfPayment(event)) await settleOrder(runtime, event, name);
   else if (/^checkout\.session\.(expired|async_payment_failed)$/.test(event.type)) await releaseHold(runtime, name);
 }
@@ -274,14 +273,14 @@ export async function refundBooking(
   const name = { handle, bookingUid };
   const payment = (await findBooking(runtime.redis, handle, bookingUid))?.payment;
   if (payment?.status !== "REFUND_DUE") return;
-  if (payment.paid === undefined) return noteFailedRefund(runtime, name, { reason: "unknown" });
+  if (payment.paid === undefined) return recordFailedRefund(runtime, name, { reason: "unknown" });
   const asking = askRefund(runtime, name, { ...payment.paid, reportedAt: payment.refundReportedAt });
   const { status, at } = await asking.catch(async (error: Error) => {
-    if (last || isRevoked(error)) await noteFailedRefund(runtime, name, { reason: error.message });
+    if (last || isRevoked(error)) await recordFailedRefund(runtime, name, { reason: error.message });
     throw error;
   });
-  if (status === "succeeded") await noteRefund(runtime, name, at);
-  if (status === "failed" || status === "canceled") await noteFailedRefund(runtime, name, { reason: status, at });
+  if (status === "succeeded") await recordRefund(runtime, name, at);
+  if (status === "failed" || status === "canceled") await recordFailedRefund(runtime, name, { reason: status, at });
 }
 
 /** Asks for a refund. The answer counts as newer than what was reported before, whatever the provider's clock says. */

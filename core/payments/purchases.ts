@@ -65,7 +65,7 @@ function causedBy(runtime: Runtime, handle: string, { payment: _, ...purchase }:
 }
 
 /** Records the refund of a page, which invalidates its link and its cookies. The event may precede that of the purchase. */
-export async function noteReturnedPayment(runtime: Runtime, handle: string, payment: string): Promise<void> {
+export async function recordPageRefund(runtime: Runtime, handle: string, payment: string): Promise<void> {
   const at = new Date(runtime.now()).toISOString();
   await runtime.redis.set(keys.pageRefund(handle, payment), at, "EX", PURCHASE_RETENTION_SECONDS, "NX");
 }

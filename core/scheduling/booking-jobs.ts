@@ -34,7 +34,7 @@ export const steps = {
   paidTooLate: { slot: "hold", events: [], mail: { kind: "refunded" } },
   paidWithoutSlot: { ...ended, mail: { kind: "refunded" } },
   degraded: { slot: "hold", events: ["scheduling.sync.degraded"] },
-  noted: { slot: "hold", events: [] },
+  updated: { slot: "hold", events: [] },
 } satisfies Record<string, Step>;
 
 export type StepName = keyof typeof steps;

@@ -4,19 +4,19 @@ import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";
 import { expiryJobs, mailJob, refundJobs } from "./booking-jobs.ts";
-import { dayLimitOf, offerOf, readCatalogSnapshot } from "./catalog.ts";
+import { bookableEventById, dayLimitOf, readCatalogSnapshot } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
+import type { IdempotencyRecord } from "./idempotency.ts";
 import {
   type BookingRecord,
   type Change,
   changeBooking,
-  changeIfKept,
+  changeIfExists,
   statusAt,
   timestamp,
   toBooking,
   toBookingAnswer,
 } from "./ledger.ts";
-import type { IdempotencyRecord } from "./repeats.ts";
 
 /** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
 export const HOLD_MINUTES = 35;
@@ -34,12 +34,12 @@ export async function openCheckout(
   { handle, bookingUid, idempotency }: BookingName & { idempotency: IdempotencyRecord | undefined },
 ): Promise<BookingAnswer> {
   let failure: unknown;
-  const booking = await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
+  const booking = await changeIfExists(runtime, { handle, bookingUid }, async (before) => {
     if (before.payment === null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") throw holdExpired();
     failure = undefined;
     try {
       const payment = { ...before.payment, ...(await checkoutOf(runtime, handle, before)) };
-      return { step: "noted", booking: { ...before, payment }, idempotency };
+      return { step: "updated", booking: { ...before, payment }, idempotency };
     } catch (error) {
       runtime.log.warn({ handle, error: (error as Error)?.message }, "payment.checkout_failed");
       failure = error;
@@ -72,7 +72,7 @@ async function checkoutOf(
 }
 
 /** The result of a payment: the booking is accepted, it was accepted before, or the payment must be refunded. */
-type Settlement = "accepted" | "repeated" | "refund";
+type PaymentOutcome = "accepted" | "repeated" | "refund";
 
 /**
  * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken, the
@@ -82,7 +82,7 @@ type Settlement = "accepted" | "repeated" | "refund";
 export async function settlePayment(
   runtime: Runtime,
   { paid, ...name }: BookingName & { paid?: NonNullable<Payment["paid"]> },
-): Promise<Settlement> {
+): Promise<PaymentOutcome> {
   let isFirst = false;
   const booking = await changeBooking(runtime, name, async (before) => {
     if (before.payment === null) throw new Fail("booking_not_found");
@@ -92,8 +92,8 @@ export async function settlePayment(
     const refund = refundDue(runtime, before, payment);
     const isLate = before.status === "CANCELLED" || Date.parse(before.start) <= runtime.now();
     if (isLate) return refund;
-    const offer = offerOf(await readCatalogSnapshot(runtime, name.handle), before.eventTypeId);
-    const dayLimit = offer && dayLimitOf(offer, Date.parse(before.start));
+    const bookable = bookableEventById(await readCatalogSnapshot(runtime, name.handle), before.eventTypeId);
+    const dayLimit = bookable && dayLimitOf(bookable, Date.parse(before.start));
     return { ...accepted(runtime, before, payment), dayLimit, ifTaken: refund };
   });
   if (booking.payment?.status !== "PAID") return "refund";
@@ -122,8 +122,8 @@ function endedUnpaid(runtime: Runtime, before: StoredBooking): Change {
  * Records that the provider has refunded a payment, also before the payment itself is reported, which then settles nothing; does nothing if
  * the booking is gone, or a newer report than this one (`at`, in s) was recorded. Idempotent.
  */
-export async function noteRefund(runtime: Runtime, name: BookingName, at: number): Promise<void> {
-  await changeIfKept(runtime, name, async (before) => {
+export async function recordRefund(runtime: Runtime, name: BookingName, at: number): Promise<void> {
+  await changeIfExists(runtime, name, async (before) => {
     const { payment } = before;
     if (payment === null || payment.status === "REFUNDED" || isOutdated(payment, at)) return undefined;
     await runtime.redis.srem(keys.unrefunded(name.handle), name.bookingUid);
@@ -135,12 +135,12 @@ export async function noteRefund(runtime: Runtime, name: BookingName, at: number
  * Remembers a refund that failed for `failedRefundJobs`, and mails its owners once: a due one, or one that the provider has reported as made
  * before it reports (`at`, in s) that it failed.
  */
-export async function noteFailedRefund(
+export async function recordFailedRefund(
   runtime: Runtime,
   name: BookingName,
   { reason, at }: { reason: string; at?: number },
 ): Promise<void> {
-  await changeIfKept(runtime, name, async (before) => {
+  await changeIfExists(runtime, name, async (before) => {
     const { payment } = before;
     const isDue = payment?.status === "REFUND_DUE";
     const isUndone = payment?.status === "REFUNDED" && at !== undefined;
@@ -159,7 +159,7 @@ function isOutdated({ refundReportedAt = 0 }: Payment, at = refundReportedAt): b
 }
 
 function refundReported(runtime: Runtime, before: BookingRecord, payment: Payment): Change {
-  return { step: "noted", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
+  return { step: "updated", booking: { ...before, payment, updatedAt: timestamp(runtime) } };
 }
 
 /** The jobs that try the failed refunds of a handle again. */
@@ -173,7 +173,7 @@ export async function failedRefundJobs(runtime: Runtime, handle: string): Promis
 /** Ends an expired payment hold: the booking becomes REJECTED and its slot free. Does nothing if it was paid or has ended otherwise. */
 export async function expireHold(runtime: Runtime, name: BookingName): Promise<void> {
   let early: Job[] = [];
-  await changeIfKept(runtime, name, (before) => {
+  await changeIfExists(runtime, name, (before) => {
     const isOver = statusAt(before, runtime.now()) !== "PENDING_PAYMENT";
     if (before.status === "PENDING_PAYMENT" && isOver) return endedUnpaid(runtime, before);
     early = expiryJobs(runtime, name.handle, before);
@@ -186,7 +186,7 @@ export async function expireHold(runtime: Runtime, name: BookingName): Promise<v
 
 /** Ends a hold whose checkout can no longer be paid, before it expires. Does nothing if it was paid or has ended otherwise. */
 export async function releaseHold(runtime: Runtime, name: BookingName): Promise<void> {
-  await changeIfKept(runtime, name, (before) =>
+  await changeIfExists(runtime, name, (before) =>
     before.status === "PENDING_PAYMENT" ? endedUnpaid(runtime, before) : undefined,
   );
 }

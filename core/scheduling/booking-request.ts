@@ -5,12 +5,12 @@ import { sameWord } from "../platform/characters.ts";
 import { day, delayUntil, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
-import { checkAnswers } from "./answers.ts";
 import { HOLD_MINUTES } from "./booking-payments.ts";
 import type { BookableEvent } from "./catalog.ts";
 import { priceOf } from "./event-types.ts";
+import { checkAnswers } from "./field-answers.ts";
+import { idempotencyRecordOf } from "./idempotency.ts";
 import { type BookingRecord, limited, movedPayment, timestamp } from "./ledger.ts";
-import { idempotencyRecordOf } from "./repeats.ts";
 
 /** Moves of one booking by its visitor within 24 hours of domain time. */
 const MAX_MOVES_A_DAY = 5;

@@ -20,7 +20,7 @@ import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { openJobs } from "./booking-jobs.ts";
 import { visitorFile } from "./booking-mails.ts";
-import { offerOf, readCatalogSnapshot } from "./catalog.ts";
+import { bookableEventById, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./event-types.ts";
 import {
   ALL_STATUSES,
@@ -33,7 +33,7 @@ import {
   toBookingAnswer,
   type Visitor,
 } from "./ledger.ts";
-import { readPublicEventType } from "./offers.ts";
+import { readPublicEventType } from "./public-events.ts";
 
 type BookingPath = Input<"handle" | "bookingUid">;
 type BookingListing = Input<"handle", typeof bookingListing>;
@@ -86,7 +86,7 @@ async function eventOfBooking(
   { handle, eventSlug }: Input<"handle" | "eventSlug">,
   { eventTypeId }: Booking,
 ): Promise<Pick<EventPage, "eventSlug" | "event">> {
-  const slug = offerOf(await readCatalogSnapshot(runtime, handle), eventTypeId)?.event.slug;
+  const slug = bookableEventById(await readCatalogSnapshot(runtime, handle), eventTypeId)?.event.slug;
   if (slug === undefined) return { eventSlug, event: null };
   const reading = readPublicEventType(runtime, { handle, eventSlug: slug });
   const { event } = await reading.catch(insteadOf("event_type_not_found", { event: null }));
@@ -199,7 +199,7 @@ async function findPublicBooking(runtime: Runtime, input: PublicBookingPath): Pr
     readCatalogSnapshot(runtime, handle),
     findBooking(runtime.redis, handle, bookingUid),
   ]);
-  const slugs = [stored?.eventSlug, offerOf(snapshot, stored?.eventTypeId)?.event.slug];
+  const slugs = [stored?.eventSlug, bookableEventById(snapshot, stored?.eventTypeId)?.event.slug];
   if (snapshot === undefined || stored === undefined || !slugs.includes(eventSlug)) throw new Fail("booking_not_found");
   return stored;
 }

@@ -15,7 +15,7 @@ import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
-import { keptObjects, type Reading, readingField, tagsIn, writeReading } from "./busy-objects.ts";
+import { readingField, type StoredReading, storedObjects, tagsIn, writeReading } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { readCatalogSnapshot } from "./catalog.ts";
 import { updateHealth } from "./credentials.ts";
@@ -183,7 +183,7 @@ async function updateBusy(runtime: Runtime, handle: string, at?: number): Promis
 /** Adds the busy times of a calendar. One that exceeds the handle's limit is left out and read as a whole next time. */
 async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): Promise<void> {
   const before = taken.length;
-  for await (const objects of keptObjects(runtime, key)) {
+  for await (const objects of storedObjects(runtime, key)) {
     for (const one of objects) taken.push(...one.taken);
     if (taken.length <= MAX_INSTANCES) continue;
     taken.length = before;
@@ -198,7 +198,9 @@ async function sourceOf({ redis }: Runtime, objects: string[]): Promise<string> 
   const readings = await pipelined(redis, (pipeline) => {
     for (const key of objects) pipeline.hget(key, readingField);
   });
-  const states = readings.map((json) => (JSON.parse((json as string | null) ?? "{}") as Partial<Reading>).state ?? "");
+  const states = readings.map(
+    (json) => (JSON.parse((json as string | null) ?? "{}") as Partial<StoredReading>).state ?? "",
+  );
   return digest(states.join(" "));
 }
 
@@ -255,14 +257,14 @@ async function readCalendar(
   const window = { from: begins - LOOK_BACK_MS, to: begins + PERIOD_MS + LOOK_AHEAD_MS, zone };
   for (let readings = 0; readings < MAX_READINGS; readings++) {
     const stored = (await runtime.redis.hget(key, readingField)) ?? "";
-    const last = JSON.parse(stored || "{}") as Partial<Reading>;
+    const last = JSON.parse(stored || "{}") as Partial<StoredReading>;
     const isSame = last.from === window.from && last.to === window.to && last.zone === zone;
     const known = isSame && last.mark ? { known: { mark: last.mark, tags: () => tagsIn(runtime, key) } } : {};
     const answer = await calendars.busy(runtime, account, { calendarId, ...window, ...known });
     const isChanged = answer.isWhole || answer.changed.length + answer.removed.length > 0;
     const state = !isChanged && last.state ? last.state : runtime.id("");
     const mark = answer.mark !== null && answer.mark.length > MAX_MARK_LENGTH ? null : answer.mark;
-    const reading: Reading = { ...window, mark, state };
+    const reading: StoredReading = { ...window, mark, state };
     if (await writeReading(runtime, account.handle, { key, last: stored, answer, reading })) return;
   }
 }

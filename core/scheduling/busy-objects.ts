@@ -21,7 +21,7 @@ const BATCH_SIZE = 250;
 export const readingField = "";
 
 /** The last reading of a calendar: the provider's mark, with its window and zone. */
-export interface Reading {
+export interface StoredReading {
   mark: string | null;
   from: number;
   to: number;
@@ -31,18 +31,18 @@ export interface Reading {
 }
 
 /** What a reading found, and the reading that was stored when it started, as JSON; empty without one. */
-interface Change {
+interface ReadingWrite {
   key: string;
   last: string;
   answer: BusyAnswer;
-  reading: Reading;
+  reading: StoredReading;
 }
 
 /**
  * Stores a reading with its objects in one step, by a draft. False if another reading was stored since this one started: that may be
  * newer, and this one is dropped.
  */
-export async function writeReading(runtime: Runtime, handle: string, change: Change): Promise<boolean> {
+export async function writeReading(runtime: Runtime, handle: string, change: ReadingWrite): Promise<boolean> {
   const { redis } = runtime;
   const { key, last, answer } = change;
   const { isWhole, removed, changed } = answer;
@@ -63,7 +63,7 @@ export async function writeReading(runtime: Runtime, handle: string, change: Cha
   }
 }
 
-async function writeDraft(redis: Redis, draft: string, { answer, reading }: Change): Promise<void> {
+async function writeDraft(redis: Redis, draft: string, { answer, reading }: ReadingWrite): Promise<void> {
   const write = (fields: string[]) =>
     transact(redis, (transaction) => {
       transaction.hset(draft, ...fields).expire(draft, OBJECTS_TTL_SECONDS);
@@ -97,13 +97,13 @@ function unpacked(objectId: string, json: string): BusyObject {
 /** The tags of the stored objects by their ids. */
 export async function tagsIn(runtime: Runtime, key: string): Promise<Map<string, string>> {
   const tags = new Map<string, string>();
-  for await (const objects of keptObjects(runtime, key))
+  for await (const objects of storedObjects(runtime, key))
     for (const { objectId, tag } of objects) tags.set(objectId, tag);
   return tags;
 }
 
 /** The stored objects of a calendar, batch by batch. */
-export async function* keptObjects({ redis }: Runtime, key: string): AsyncIterable<BusyObject[]> {
+export async function* storedObjects({ redis }: Runtime, key: string): AsyncIterable<BusyObject[]> {
   let cursor = "0";
   do {
     const [next, flat] = await redis.hscan(key, cursor, "COUNT", BATCH_SIZE);

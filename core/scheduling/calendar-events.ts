@@ -18,7 +18,7 @@ import { refundJobs } from "./booking-jobs.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
 import { credentialRecords, failureDetails } from "./credentials.ts";
-import { type BookingRecord, changeIfKept, findBooking, statusAt, timestamp } from "./ledger.ts";
+import { type BookingRecord, changeIfExists, findBooking, statusAt, timestamp } from "./ledger.ts";
 import { type Destination, destinationAmong, meetingMaker, selectionsOf } from "./selections.ts";
 
 /** Bookings that one pass of retries covers. */
@@ -199,7 +199,7 @@ export async function eventOf(
 /** Stores the outcome of an attempt, with an event if it became degraded. */
 async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Promise<void> {
   const { bookingUid } = stored;
-  await changeIfKept(runtime, { handle, bookingUid }, async (before) => {
+  await changeIfExists(runtime, { handle, bookingUid }, async (before) => {
     // The meeting of a booking that was moved or ended meanwhile is about to be removed.
     const meetingUrl = (before.status === "ACCEPTED" && sync.meetingUrl) || before.meetingUrl;
     const syncStatus = failure ? "DEGRADED" : "OK";
@@ -210,7 +210,7 @@ async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Prom
     // Recipients of a mail with another link get the new one.
     if (isLinked && before.meetingUrl) await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
     const jobs = isLinked ? [linkMail(handle, before)] : [];
-    const step = failure && before.syncStatus === "OK" ? "degraded" : "noted";
+    const step = failure && before.syncStatus === "OK" ? "degraded" : "updated";
     return { step, booking, about: failure && describeFailure(failure), jobs };
   });
   if (!failure) await runtime.redis.srem(keys.unsynced(handle), bookingUid);

@@ -21,7 +21,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { changeSelection } from "./busy-calendars.ts";
-import { credentialRecords, keepCredential, updateHealth } from "./credentials.ts";
+import { credentialRecords, storeCredential, updateHealth } from "./credentials.ts";
 
 /** Most characters of a calendar's name. */
 const MAX_NAME_LENGTH = 200;
@@ -35,7 +35,11 @@ export async function connectCaldav(
   const open = await atInput("/serverUrl", login(runtime, { serverUrl, username, password }));
   const account = `${username}@${new URL(serverUrl).host}`;
   return {
-    credential: await keepCredential(runtime, handle, { providerKey: "caldav", account, secret: JSON.stringify(open) }),
+    credential: await storeCredential(runtime, handle, {
+      providerKey: "caldav",
+      account,
+      secret: JSON.stringify(open),
+    }),
   };
 }
 

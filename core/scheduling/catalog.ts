@@ -33,13 +33,13 @@ export interface BookableEvent {
   terms: SlotTerms;
 }
 
-/** The offers of a handle at a version of its catalog: schedules and event types by slug, oldest first. */
+/** The schedules of a handle and its event types by slug, oldest first, at a version of its catalog. */
 interface Catalog {
   version: string;
   /** The version with the creation of the handle: versions start again when a handle is erased and created again. */
   state: string;
   schedules: StoredSchedule[];
-  offers: Map<string, BookableEvent>;
+  events: Map<string, BookableEvent>;
 }
 
 /** The state that a request needs first: the catalog, and the version of the handle's booked and busy times. */
@@ -47,9 +47,9 @@ export type CatalogSnapshot = Catalog & { timesVersion: string };
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
-const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES, ({ schedules, offers }) => {
-  const events = [...offers.values()].map(({ event }) => event);
-  return 3 * JSON.stringify({ schedules, events }).length;
+const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES, ({ schedules, events }) => {
+  const stored = [...events.values()].map(({ event }) => event);
+  return 3 * JSON.stringify({ schedules, stored }).length;
 });
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
@@ -66,19 +66,19 @@ export async function readCatalogSnapshot({ redis }: Runtime, handle: string): P
   const catalog = await catalogsOf(redis).get(handle, state, async () => {
     // The read data may be newer than the version, never older: then the next request reads it again.
     const store = { redis };
-    const [schedules, events] = await Promise.all([
+    const [schedules, stored] = await Promise.all([
       scheduleRecords.all(store, handle),
       eventTypeRecords.all(store, handle),
     ]);
-    const offers = new Map(events.map((event) => [event.slug, bookableEventOf(handle, event, schedules)]));
-    return { version, state, schedules, offers };
+    const events = new Map(stored.map((event) => [event.slug, bookableEventOf(handle, event, schedules)]));
+    return { version, state, schedules, events };
   });
   return { ...catalog, timesVersion };
 }
 
 /** An event type by its id, whatever its slug and status; undefined if it was deleted. */
-export function offerOf(snapshot: CatalogSnapshot | undefined, eventTypeId = ""): BookableEvent | undefined {
-  return [...(snapshot?.offers.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId);
+export function bookableEventById(snapshot: CatalogSnapshot | undefined, eventTypeId = ""): BookableEvent | undefined {
+  return [...(snapshot?.events.values() ?? [])].find(({ event }) => event.eventTypeId === eventTypeId);
 }
 
 /** The most bookings of an event type that may start on the local day [from, to) of a start; undefined without a limit. */

@@ -32,16 +32,16 @@ export interface ConnectedAccount {
  * Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. One for payments tries failed
  * refunds again, in the same step. `invalid_request` if full.
  */
-export async function keepCredential(
+export async function storeCredential(
   runtime: Runtime,
   handle: string,
   connected: ConnectedAccount,
 ): Promise<Credential> {
-  return retryOnConflict(runtime.redis, keys.credentials(handle), () => tryKeep(runtime, handle, connected));
+  return retryOnConflict(runtime.redis, keys.credentials(handle), () => tryStore(runtime, handle, connected));
 }
 
 /** Undefined if another account was connected meanwhile: it may be the same one. */
-async function tryKeep(
+async function tryStore(
   runtime: Runtime,
   handle: string,
   { secret, ...made }: ConnectedAccount,
@@ -66,8 +66,8 @@ async function tryKeep(
   const [id, at] = [runtime.id("cred_"), runtime.now()];
   const bare = { credentialId: id, ...made, status: "OK" as const, createdAt: new Date(at).toISOString() };
   const value: StoredCredential = { ...bare, secret: sealed(runtime, sealBinding(handle, bare), secret) };
-  const isKept = await credentialRecords.create(runtime, handle, { id, value, at, jobs, max: all.length + 1 });
-  return isKept ? toCredential(value) : undefined;
+  const isStored = await credentialRecords.create(runtime, handle, { id, value, at, jobs, max: all.length + 1 });
+  return isStored ? toCredential(value) : undefined;
 }
 
 /** Marks an account as degraded by a failure, or as healthy without one. A change to degraded is stored with its event. */

@@ -1,7 +1,7 @@
 /** What other modules may import from scheduling. */
 
 export { sendMails } from "./booking-mails.ts";
-export { expireHold, noteFailedRefund, noteRefund, releaseHold, settlePayment } from "./booking-payments.ts";
+export { expireHold, recordFailedRefund, recordRefund, releaseHold, settlePayment } from "./booking-payments.ts";
 export { bookingFacts } from "./booking-texts.ts";
 export {
   cancelBooking,
@@ -30,6 +30,14 @@ export {
   startAuthorization,
 } from "./integrations.ts";
 export { findBooking } from "./ledger.ts";
+export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
+export {
+  askForConsent,
+  type ConsentQuestion,
+  decideConsent,
+  type Redirect,
+  returnFromProvider,
+} from "./provider-consent.ts";
 export {
   admitVisitor,
   listPublicEventTypes,
@@ -37,14 +45,6 @@ export {
   mustBePublic,
   readPublicEventType,
   type SlotAnswer,
-} from "./offers.ts";
-export { decideByLink, type OwnerState, type OwnerVisit, visitOwnerLink } from "./owner-decisions.ts";
-export {
-  askForConsent,
-  type ConsentQuestion,
-  decideConsent,
-  type Onward,
-  returnFromProvider,
-} from "./provider-consent.ts";
+} from "./public-events.ts";
 export { createBooking, rescheduleBooking } from "./reservations.ts";
 export { deleteSchedule, listSchedules, putSchedule, readSchedule } from "./schedules.ts";

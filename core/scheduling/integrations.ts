@@ -15,7 +15,7 @@ import { Fail, insteadOf } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readSelected } from "./busy-calendars.ts";
-import { type ConnectedAccount, credentialRecords, keepCredential, secretOf, toCredential } from "./credentials.ts";
+import { type ConnectedAccount, credentialRecords, secretOf, storeCredential, toCredential } from "./credentials.ts";
 
 /** Longest name of an account at a provider, in characters. */
 const MAX_ACCOUNT_LENGTH = 320;
@@ -52,7 +52,7 @@ export async function finishAuthorization(
   const started = await takeState(runtime, { providerKey, state, userId });
   if (started.handle !== handle) throw new Fail("invalid_oauth_state");
   const account = await authorisedAccount(runtime, { ...started, code });
-  return { credential: await keepCredential(runtime, handle, account) };
+  return { credential: await storeCredential(runtime, handle, account) };
 }
 
 /** Exchanges the code of an authorisation; `oauth_exchange_failed`, `provider_not_configured`, `service_unavailable`. */
@@ -83,7 +83,7 @@ export async function disconnectAccount(
 ): Promise<void> {
   const { handle, credentialId } = input;
   const isSelected = await runtime.redis.hexists(keys.selectedCalendars(handle), credentialId);
-  await giveBack(runtime, input);
+  await disconnect(runtime, input);
   if (isSelected) await readSelected(runtime, handle);
 }
 
@@ -91,15 +91,15 @@ export async function disconnectAccount(
 export async function disconnectAll(runtime: Runtime, handle: string): Promise<ProviderKey[]> {
   const left: ProviderKey[] = [];
   for (const { providerKey, credentialId } of await credentialRecords.all(runtime, handle)) {
-    const giving = giveBack(runtime, { handle, providerKey, credentialId });
+    const disconnecting = disconnect(runtime, { handle, providerKey, credentialId });
     // Its owner may disconnect it at the same moment.
-    if (!(await giving.catch(insteadOf("integration_not_found", true)))) left.push(providerKey);
+    if (!(await disconnecting.catch(insteadOf("integration_not_found", true)))) left.push(providerKey);
   }
   return left;
 }
 
 /** Forgets an account and revokes its grant; false if the grant is left. */
-async function giveBack(runtime: Runtime, input: Input<"handle" | "providerKey" | "credentialId">): Promise<boolean> {
+async function disconnect(runtime: Runtime, input: Input<"handle" | "providerKey" | "credentialId">): Promise<boolean> {
   const { handle, providerKey, credentialId } = input;
   const stored = await credentialRecords.read(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");

@@ -18,7 +18,7 @@ import { scripts } from "../store/scripts.ts";
 import { digestTag, tokenInterval } from "../store/throttle.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { type StepName, stepJobs, steps } from "./booking-jobs.ts";
-import { type IdempotencyRecord, storedAnswer } from "./repeats.ts";
+import { type IdempotencyRecord, storedAnswer } from "./idempotency.ts";
 import { blockOf } from "./times.ts";
 
 export type BookingRecord = StoredBooking & { version: number };
@@ -83,7 +83,7 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
  * Commits the change that `make` returns for the current booking, and retries on conflict; undefined leaves the booking as it is. `ifTaken`
  * replaces a change whose slot is taken or whose day is full. Returns the booking afterwards; undefined if it is gone.
  */
-export async function changeIfKept(
+export async function changeIfExists(
   runtime: Runtime,
   { handle, bookingUid }: Pick<Booking, "handle" | "bookingUid">,
   make: MakeChange,
@@ -110,7 +110,7 @@ export async function changeBooking(
   name: Pick<Booking, "handle" | "bookingUid">,
   make: MakeChange,
 ): Promise<Booking> {
-  const booking = await changeIfKept(runtime, name, make);
+  const booking = await changeIfExists(runtime, name, make);
   if (booking === undefined) throw new Fail("booking_not_found");
   return booking;
 }

@@ -59,13 +59,13 @@ export async function decideByLink(
   return visitOf(runtime, input, { ...found, state: asked === "confirm" ? "confirmed" : "refused" });
 }
 
-interface FoundBooking {
+interface LinkedBooking {
   link: OwnerLink;
   stored: BookingRecord;
 }
 
 /** The booking of a valid link, while the handle is active and has that owner. */
-async function findLinked(runtime: Runtime, input: LinkInput): Promise<FoundBooking | undefined> {
+async function findLinked(runtime: Runtime, input: LinkInput): Promise<LinkedBooking | undefined> {
   const link = readOwnerLink(runtime.env, input);
   if (link === undefined) return undefined;
   const [handle, owners, stored] = await Promise.all([
@@ -77,7 +77,7 @@ async function findLinked(runtime: Runtime, input: LinkInput): Promise<FoundBook
   return handle?.active && isOwners && stored ? { link, stored } : undefined;
 }
 
-function stateOf({ link, stored }: FoundBooking, now: number): OwnerState {
+function stateOf({ link, stored }: LinkedBooking, now: number): OwnerState {
   const { purpose, sequence } = link;
   if (purpose === "open" && Date.parse(stored.end) <= now) return "over";
   if (purpose !== "open" && Date.parse(stored.start) <= now) return "expired";
@@ -98,7 +98,7 @@ const decided = {
 async function visitOf(
   runtime: Runtime,
   { visitorLanguage }: LinkInput,
-  { link, stored, state }: FoundBooking & { state: OwnerState },
+  { link, stored, state }: LinkedBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
   const [settings, { labels }] = await Promise.all([

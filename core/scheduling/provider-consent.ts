@@ -7,7 +7,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { type ConnectedAccount, keepCredential } from "./credentials.ts";
+import { type ConnectedAccount, storeCredential } from "./credentials.ts";
 import { authorisedAccount, configuredProvider, revoke } from "./integrations.ts";
 
 /** Seconds within which a user must confirm an account. */
@@ -21,8 +21,8 @@ interface PendingAccount extends ConnectedAccount {
 }
 
 /** A redirect. A browser without a session signs in first, and returns. */
-export interface Onward {
-  step: "onward";
+export interface Redirect {
+  step: "redirect";
   location: string;
 }
 
@@ -48,11 +48,12 @@ export interface ConsentQuestion {
 export async function returnFromProvider(
   runtime: Runtime,
   input: Input<"providerKey", typeof oauthReturn>,
-): Promise<Onward> {
+): Promise<Redirect> {
   const { env } = runtime;
   const { providerKey, code, state, error } = input;
   configuredProvider(env, providerKey);
-  if (!asksItself(env)) return { step: "onward", location: address(env.APP_URL, { providerKey, code, state, error }) };
+  if (!hasConsentPage(env))
+    return { step: "redirect", location: address(env.APP_URL, { providerKey, code, state, error }) };
   if (error !== undefined || code === undefined) throw new Fail("oauth_exchange_failed");
   if (state === undefined) throw new Fail("invalid_oauth_state");
   const session = await sessionOfCookie(runtime, input.cookie);
@@ -63,7 +64,7 @@ export async function returnFromProvider(
   const consentId = runtime.id("con_");
   const sealed = seal(env, sealBinding(consentId), JSON.stringify(pending));
   await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
-  return { step: "onward", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
+  return { step: "redirect", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
 }
 
 /**
@@ -72,7 +73,7 @@ export async function returnFromProvider(
 export async function askForConsent(
   runtime: Runtime,
   { providerKey, consentId, cookie }: Input<"providerKey", typeof consentPage>,
-): Promise<ConsentQuestion | Onward> {
+): Promise<ConsentQuestion | Redirect> {
   configuredProvider(runtime.env, providerKey);
   const session = await sessionOfCookie(runtime, cookie);
   if (session === undefined) return signInFirst(runtime.env, `${providerKey}/connect`, { consentId });
@@ -98,18 +99,18 @@ export async function decideConsent(
   const { handle, userId, providerKey, account, secret } = pendingOf(runtime, session, { consentId, sealed });
   await handleSession(runtime, { token: session.token, handle, role: "CREATOR", scopes: undefined });
   const isConnected = decision === "connect";
-  if (isConnected) await keepCredential(runtime, handle, { providerKey, account, secret });
+  if (isConnected) await storeCredential(runtime, handle, { providerKey, account, secret });
   else await revoke(runtime, handle, { providerKey, account, secret: () => secret });
   return { isConnected, account, name: await displayNameOf(runtime.redis, handle), handle, userId };
 }
 
 /** True if no other application completes authorisations: users sign in here, and the application is this service. */
-function asksItself({ LOGIN_BUILTIN, APP_URL, BASE_URL }: Env): boolean {
+function hasConsentPage({ LOGIN_BUILTIN, APP_URL, BASE_URL }: Env): boolean {
   return LOGIN_BUILTIN && new URL(APP_URL).origin === new URL(BASE_URL).origin;
 }
 
-function signInFirst(env: Env, page: string, query: Record<string, string>): Onward {
-  return { step: "onward", location: loginUrl(env, address(pageOf(env, page), query)) };
+function signInFirst(env: Env, page: string, query: Record<string, string>): Redirect {
+  return { step: "redirect", location: loginUrl(env, address(pageOf(env, page), query)) };
 }
 
 const pageOf = ({ BASE_URL }: Env, page: string): string => `${BASE_URL}/oauth/scheduling/${page}`;

@@ -17,9 +17,9 @@ import {
 } from "./booking-request.ts";
 import { refreshOldBusy } from "./busy-calendars.ts";
 import { type BookableEvent, dayLimitOf } from "./catalog.ts";
+import { readStoredAnswer } from "./idempotency.ts";
 import { commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
-import { type Bookable, findBookableEvent, slotRequestOf } from "./offers.ts";
-import { readStoredAnswer } from "./repeats.ts";
+import { type CatalogEvent, findBookableEvent, slotRequestOf } from "./public-events.ts";
 import { readTimes } from "./times.ts";
 
 /**
@@ -85,7 +85,7 @@ async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise
 async function commitChecked(
   runtime: Runtime,
   request: BookingRequest | MoveRequest,
-  transitionOf: (bookable: Bookable) => Promise<Transition>,
+  transitionOf: (bookable: CatalogEvent) => Promise<Transition>,
 ): Promise<Booking> {
   const { handle } = request;
   const refreshing = refreshOldBusy(runtime, handle);
@@ -99,7 +99,11 @@ async function commitChecked(
   });
 }
 
-async function bookingTransition(runtime: Runtime, bookable: Bookable, request: BookingRequest): Promise<Transition> {
+async function bookingTransition(
+  runtime: Runtime,
+  bookable: CatalogEvent,
+  request: BookingRequest,
+): Promise<Transition> {
   const booking = await newBookingOf(runtime, bookable, request);
   const { timeZone } = booking.attendee;
   await requireAvailable(runtime, bookable, { slot: request.slot, timeZone });
@@ -107,7 +111,7 @@ async function bookingTransition(runtime: Runtime, bookable: Bookable, request: 
   return { ...judgedBy(bookable, request), booking, step, idempotency: request.idempotency };
 }
 
-async function moveTransition(runtime: Runtime, bookable: Bookable, request: MoveRequest): Promise<Transition> {
+async function moveTransition(runtime: Runtime, bookable: CatalogEvent, request: MoveRequest): Promise<Transition> {
   const { handle, slot, bookingUid } = request;
   const before = await findBooking(runtime.redis, handle, bookingUid);
   if (before?.eventTypeId !== bookable.event.eventTypeId) throw new Fail("booking_not_found");
@@ -116,7 +120,7 @@ async function moveTransition(runtime: Runtime, bookable: Bookable, request: Mov
     throw new Fail("booking_not_reschedulable");
   // A repeated request whose answer was lost: nothing moves, and nobody is told.
   if (slot.start === Date.parse(before.start) && slot.end === Date.parse(before.end))
-    return { handle, booking: before, before, step: "noted", visitor: request.visitor };
+    return { handle, booking: before, before, step: "updated", visitor: request.visitor };
   const booking = movedBooking(runtime, bookable, { request, before });
   await requireAvailable(runtime, bookable, { slot, timeZone: before.attendee.timeZone, moving: bookingUid });
   return {
@@ -129,7 +133,7 @@ async function moveTransition(runtime: Runtime, bookable: Bookable, request: Mov
 }
 
 /** The catalog and the limits by which a request for a slot is judged. */
-function judgedBy(bookable: Bookable, { handle, slot, visitor }: BookingRequest | MoveRequest) {
+function judgedBy(bookable: CatalogEvent, { handle, slot, visitor }: BookingRequest | MoveRequest) {
   return { handle, catalogVersion: bookable.snapshot.version, dayLimit: dayLimitOf(bookable, slot.start), visitor };
 }
 

@@ -76,7 +76,7 @@ function checkHours(path: string, row: { startTime: string; endTime: string }): 
 function overrideOf(path: string, row: ScheduleInput["overrides"][number]): Override {
   const { date, from, to, startTime, endTime, unavailable } = row;
   const isClosed = unavailable === true && startTime === undefined && endTime === undefined;
-  if (isClosed && date === undefined && from !== undefined && to !== undefined) return stretch(path, from, to);
+  if (isClosed && date === undefined && from !== undefined && to !== undefined) return closedPeriod(path, from, to);
   if (date === undefined || from !== undefined || to !== undefined)
     throw invalid(path, "must have either date, or from and to with unavailable: true");
   if (isClosed) return { date, unavailable };
@@ -86,7 +86,7 @@ function overrideOf(path: string, row: ScheduleInput["overrides"][number]): Over
   return { date, startTime, endTime };
 }
 
-function stretch(path: string, from: string, to: string): Override {
+function closedPeriod(path: string, from: string, to: string): Override {
   if (to < from) throw invalid(`${path}/to`, "must not be before from");
   return { from, to, unavailable: true };
 }

@@ -29,7 +29,7 @@ export interface SlotTerms {
   perDay: number | null;
 }
 
-/** Everything that decides which slots an event type offers. */
+/** Everything that decides which slots of an event type are available. */
 export interface SlotRequest extends SlotTerms {
   /** Zone whose local time anchors the grid. */
   clock: string;

@@ -39,7 +39,7 @@ export async function listPublicEventTypes(
 ): Promise<{ events: PublicEvent[] }> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
   if (snapshot === undefined) throw new Fail("not_found");
-  return { events: [...snapshot.offers.values()].filter(isPublicEvent).map(publicEvent) };
+  return { events: [...snapshot.events.values()].filter(isPublicEvent).map(publicEvent) };
 }
 
 /** One public event type; `event_type_not_found` for an unknown, hidden or inactive one. */
@@ -56,14 +56,14 @@ export async function mustBePublic(runtime: Runtime, path: Record<string, string
 }
 
 /** An event type with the snapshot of the catalog from which it was read. */
-export interface Bookable extends BookableEvent {
+export interface CatalogEvent extends BookableEvent {
   snapshot: CatalogSnapshot;
 }
 
 /** A public event type; `event_type_not_found`. */
-export async function findBookableEvent(runtime: Runtime, handle: string, slug: string): Promise<Bookable> {
+export async function findBookableEvent(runtime: Runtime, handle: string, slug: string): Promise<CatalogEvent> {
   const snapshot = await readCatalogSnapshot(runtime, handle);
-  const bookable = snapshot?.offers.get(slug);
+  const bookable = snapshot?.events.get(slug);
   if (snapshot === undefined || bookable === undefined || !isPublicEvent(bookable))
     throw new Fail("event_type_not_found");
   return { ...bookable, snapshot };
