@@ -78,4 +78,4 @@ const filters = {
 };
 export const leadListing = s.object({ ...filters, q: s.optional(s.text(200)), ...s.listing });
 export const leadExport = s.object(filters);
-export const leadCode = s.object({ code: s.string({ minLength: 1, maxLength: 20 }) });
+export const leadCode = s.object({ code: s.asText(s.string({ minLength: 1, maxLength: 20 })) });

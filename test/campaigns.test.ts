@@ -602,7 +602,7 @@ t.test("verified data changes only with a code, and nobody learns that it was ve
   };
   const first = await send({ name: "Ada", message: "Call me", size: "M", consent: { news: true } });
   const code = await newestCode(1);
-  const verify = (typed: string) =>
+  const verify = (typed: string | number) =>
     campaign.service.visitor.post(`/v2/public/handles/acme/leads/${first.leadId}/verify`).send({ code: typed });
   await verify(code).expect(200);
   const read = async () => (await owner.get(`/v2/handles/acme/leads/${first.leadId}`)).body.lead;
@@ -621,7 +621,12 @@ t.test("verified data changes only with a code, and nobody learns that it was ve
   t.notOk(["confirmed", "unconfirmed"].some((name) => name in answer));
   const second = await newestCode(3);
   const wrong = second === "123456" ? "654321" : "123456";
-  t.match((await verify(wrong).expect(400)).body, { code: "invalid_verification_code" });
+  for (const typed of [wrong, Number(wrong), ` ${wrong} `])
+    t.match(
+      (await verify(typed).expect(400)).body,
+      { code: "invalid_verification_code" },
+      "numbers are texts in leads",
+    );
   await verify(second).expect(200);
   t.match(await read(), { name: "Eve", message: "Buy this", email: "ADA@Example.com", fields: { size: "L" } });
 });
