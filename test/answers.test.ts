@@ -1210,6 +1210,7 @@ t.test("a lesson card is its name and the JSON object that follows, in any marku
     `\`\`\`json productivity_lesson_card\n${json}\n\`\`\``,
     `<productivity_lesson_card>\n${json}\n</productivity_lesson_card>`,
     `productivity_lesson_card = ${json}`,
+    `**productivity_lesson_card:**\n${json}`,
   ];
   for (const block of written) {
     const text = `Before.\n\n${block}\n\nAfter.`;

@@ -17,7 +17,7 @@ const MAX_LINE_LENGTH = 2000;
 const MAX_LIST_LENGTH = 20;
 /** Lines between the name and its object that contain only markup. */
 const MAX_LINES_BETWEEN = 3;
-const MARKUP = /^["'`~>:=\s\w-]*(?=\{)/;
+const MARKUP = /^["'`~>:=*\s\w-]*(?=\{)/;
 /** What decides about the end of an object: its braces, and strings, which may contain others. */
 const PARTS = /"(?:[^"\\]+|\\.)*"?|[{}]/gs;
 
@@ -75,7 +75,7 @@ function objectAfter(text: string, from: number): number {
 
 /** The start of the name's line, or of the brace and the fence before it. */
 function blockStart(text: string, name: number): number {
-  const before = /(?:(?:^|\n) {0,3}(?:`{3,}|~{3,})[ \t]*\w*[ \t]*\n\s*)?(?:\{\s*)?["'<#>`~ \t]*(?:json[ \t]+)?$/.exec(
+  const before = /(?:(?:^|\n) {0,3}(?:`{3,}|~{3,})[ \t]*\w*[ \t]*\n\s*)?(?:\{\s*)?["'<#>`~* \t]*(?:json[ \t]+)?$/.exec(
     text.slice(Math.max(0, name - 200), name),
   );
   return name - (before?.[0].length ?? 0);
