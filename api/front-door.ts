@@ -29,8 +29,8 @@ function frontDoorView(_nothing: object, request: Request): View {
   const { BASE_URL, LOGIN_BUILTIN, LOGIN_URL } = request.runtime.env;
   const language = request.language();
   const { frontDoor: words } = wordsOf(language);
-  const { host: service } = new URL(BASE_URL);
-  const signIn = LOGIN_BUILTIN && cardLink(words.signIn, new URL(LOGIN_URL).href);
+  const [{ host: service }, login] = [new URL(BASE_URL), new URL(LOGIN_URL)];
+  const signIn = (LOGIN_BUILTIN || login.host !== service) && cardLink(words.signIn, login.href);
   const body = html`<p>${words.detail}</p>\n${signIn}\n${otherLink(words.docs, "/docs")}`;
   return cardView({ language, title: service, isListed: true, body });
 }

@@ -277,6 +277,13 @@ function slotsOfWeek(): string {
   return `/v2/public/scheduling/acme/intro/slots?start=${start}&end=${end}`;
 }
 
+t.test("the front door leads to a sign-in elsewhere, and to none where none is served", async (t) => {
+  const elsewhere = await startService(t, { env: { LOGIN_URL: "https://login.example/in" } });
+  t.match((await elsewhere.visitor.get("/").expect(200)).text, 'href="https://login.example/in"');
+  const without = await startService(t);
+  t.notMatch((await without.visitor.get("/").expect(200)).text, "/login");
+});
+
 t.test("the service's own host has a front door, and every host an icon and robots.txt", async (t) => {
   const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test", LOGIN_BUILTIN: "1" } });
   const owner = await service.handle("acme");
