@@ -1,6 +1,6 @@
 import t from "tap";
 import { expandApart } from "../core/engines/calendars/expansion.ts";
-import { type Expanded, type Expansion, expandObject } from "../core/engines/calendars/recurrence.ts";
+import { type ExpandedObject, type Expansion, expandObject } from "../core/engines/calendars/recurrence.ts";
 import windowsZones from "../core/platform/windows-zones.json" with { type: "json" };
 import { isZone, zoneOfWindows } from "../core/platform/zones.ts";
 
@@ -22,7 +22,7 @@ const asked = (more: Partial<Expansion> = {}): Expansion => ({
 function busy(objects: string[], more: Partial<Expansion> = {}): string[] {
   const short = (ms: number) => new Date(ms).toISOString().slice(5, 16);
   return objects
-    .flatMap((object) => expandObject(object, asked(more)).taken)
+    .flatMap((object) => expandObject(object, asked(more)).busy)
     .sort((one, other) => one.from - other.from)
     .map(({ from, to }) => `${short(from)}/${short(to)}`);
 }
@@ -275,8 +275,8 @@ t.test("what can't be read of an object leaves its other events as they are", as
   );
 });
 
-async function apart(objects: string[], more: Partial<Expansion> = {}): Promise<Expanded[]> {
-  const expanded: Expanded[] = [];
+async function apart(objects: string[], more: Partial<Expansion> = {}): Promise<ExpandedObject[]> {
+  const expanded: ExpandedObject[] = [];
   for await (const one of expandApart(objects, asked(more), "acme")) expanded.push(one);
   return expanded;
 }
@@ -286,11 +286,11 @@ t.test("rules on which others spin end, and those that never do are ended with t
   const endless = rule("FREQ=SECONDLY");
   const objects = [rule("FREQ=DAILY;BYMONTHDAY=-1,-2;COUNT=5"), rule("FREQ=MINUTELY"), "no calendar at all"];
   const [short, many, none] = await apart(objects);
-  t.equal(short?.taken.length, 5, "its start, and the last days of two months");
+  t.equal(short?.busy.length, 5, "its start, and the last days of two months");
   t.match(many, { taken: [], fault: /too (many|long)/ });
   t.match(none, { taken: [], fault: String });
   const to = Date.parse("2030-01-01T00:00:00Z");
   const found = await apart([objects[0] as string, endless], { to, maxInstances: 1_000_000_000 });
-  t.equal(found[0]?.taken.length, 5, "those beside it are read");
+  t.equal(found[0]?.busy.length, 5, "those beside it are read");
   t.match(found[1], { taken: [], fault: String });
 });

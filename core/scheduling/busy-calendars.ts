@@ -175,18 +175,18 @@ async function updateBusy(runtime: Runtime, handle: string, at?: number): Promis
   const readAt = at ?? Number((await runtime.redis.hget(keys.busyState(handle), "at")) ?? 0);
   const source = await sourceOf(runtime, objects);
   if (await confirmBusy(runtime, handle, { source, readAt })) return;
-  const taken: BusyInterval[] = [];
-  for (const key of objects) await addTaken(runtime, key, taken);
-  await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, taken), source, readAt });
+  const busy: BusyInterval[] = [];
+  for (const key of objects) await addBusy(runtime, key, busy);
+  await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, busy), source, readAt });
 }
 
 /** Adds the busy times of a calendar. One that exceeds the handle's limit is left out and read as a whole next time. */
-async function addTaken(runtime: Runtime, key: string, taken: BusyInterval[]): Promise<void> {
-  const before = taken.length;
+async function addBusy(runtime: Runtime, key: string, busy: BusyInterval[]): Promise<void> {
+  const before = busy.length;
   for await (const objects of storedObjects(runtime, key)) {
-    for (const one of objects) taken.push(...one.taken);
-    if (taken.length <= MAX_INSTANCES) continue;
-    taken.length = before;
+    for (const one of objects) busy.push(...one.busy);
+    if (busy.length <= MAX_INSTANCES) continue;
+    busy.length = before;
     await runtime.redis.del(key);
     runtime.log.warn({ instances: MAX_INSTANCES }, "calendar.instances_exceeded");
     return;
@@ -205,15 +205,15 @@ async function sourceOf({ redis }: Runtime, objects: string[]): Promise<string> 
 }
 
 /** Without events that this handle's own bookings caused, here or as an invitation: the ledger has their time. */
-async function othersAmong(runtime: Runtime, handle: string, taken: BusyInterval[]): Promise<BusyInterval[]> {
+async function othersAmong(runtime: Runtime, handle: string, busy: BusyInterval[]): Promise<BusyInterval[]> {
   const ending = ownUid(runtime.env, "");
-  const uids = [...new Set(taken.map(({ uid }) => uid).filter((uid) => uid.endsWith(ending)))];
-  if (uids.length === 0) return taken;
+  const uids = [...new Set(busy.map(({ uid }) => uid).filter((uid) => uid.endsWith(ending)))];
+  if (uids.length === 0) return busy;
   const found = await pipelined(runtime.redis, (pipeline) => {
     for (const uid of uids) pipeline.exists(keys.booking(handle, uid.slice(0, -ending.length)));
   });
   const own = new Set(uids.filter((_, at) => found[at] === 1));
-  return taken.filter(({ uid }) => !own.has(uid));
+  return busy.filter(({ uid }) => !own.has(uid));
 }
 
 /**

@@ -76,9 +76,9 @@ async function writeDraft(redis: Redis, draft: string, { answer, reading }: Read
 /** Tag, and for each uid its times in sequence. */
 type Packed = [tag: string, ...series: [uid: string, ...times: number[]][]];
 
-function packed({ tag, taken }: BusyObject): string {
+function packed({ tag, busy }: BusyObject): string {
   const series = new Map<string, number[]>();
-  for (const { uid, from, to } of taken) {
+  for (const { uid, from, to } of busy) {
     const times = series.get(uid) ?? [];
     times.push(from, to);
     series.set(uid, times);
@@ -88,10 +88,10 @@ function packed({ tag, taken }: BusyObject): string {
 
 function unpacked(objectId: string, json: string): BusyObject {
   const [tag, ...series] = JSON.parse(json) as Packed;
-  const taken = series.flatMap(([uid, ...times]) =>
+  const busy = series.flatMap(([uid, ...times]) =>
     (batchesOf(times, 2) as [number, number][]).map(([from, to]): BusyInterval => ({ uid, from, to })),
   );
-  return { objectId, tag, taken };
+  return { objectId, tag, busy };
 }
 
 /** The tags of the stored objects by their ids. */

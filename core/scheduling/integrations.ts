@@ -1,12 +1,12 @@
 import { type Credential, type oauthCallback, type ProviderKey, providerKeys } from "../../schemas/integrations.ts";
 import type { Input } from "../../schemas/schema.ts";
 import {
+  type AuthorisationRequest,
   exchangeCode,
   type OAuthSettings,
   type Provider,
   providers,
-  type Started,
-  startAuthorisation,
+  requestAuthorisation,
   takeState,
 } from "../engines/calendars/calendars.ts";
 import { oneLine } from "../platform/characters.ts";
@@ -39,7 +39,7 @@ export async function startAuthorization(
   { userId = "" }: Pick<Caller, "userId">,
 ): Promise<{ authorizeUrl: string; state: string }> {
   const { key, settings } = configuredProvider(runtime.env, providerKey);
-  return startAuthorisation(runtime, { handle, providerKey: key, userId }, settings);
+  return requestAuthorisation(runtime, { handle, providerKey: key, userId }, settings);
 }
 
 /** Completes an authorisation for the user who started it; `invalid_oauth_state`, `oauth_exchange_failed`. */
@@ -58,7 +58,7 @@ export async function finishAuthorization(
 /** Exchanges the code of an authorisation; `oauth_exchange_failed`, `provider_not_configured`, `service_unavailable`. */
 export async function authorisedAccount(
   runtime: Runtime,
-  asked: Started & { code: string },
+  asked: AuthorisationRequest & { code: string },
 ): Promise<ConnectedAccount> {
   const { providerKey } = asked;
   const { settings, provider } = configuredProvider(runtime.env, providerKey);

@@ -9,9 +9,9 @@ export const MAX_INSTANCES = 50_000;
 
 /** Empties the object with the most instances, so that a stranger's invitation displaces no other event. Returns their number. */
 export function emptyLargest(objects: BusyObject[]): number {
-  const largest = objects.reduce((one, other) => (other.taken.length > one.taken.length ? other : one));
-  const { length } = largest.taken;
-  largest.taken = [];
+  const largest = objects.reduce((one, other) => (other.busy.length > one.busy.length ? other : one));
+  const { length } = largest.busy;
+  largest.busy = [];
   return length;
 }
 
@@ -21,7 +21,7 @@ export interface ListedEvent {
   objectId: string;
   /** A change of a series doesn't tell all changes of its instances. */
   kind: "single" | "series" | "removed";
-  taken: BusyInterval | undefined;
+  busy: BusyInterval | undefined;
 }
 
 /** Changed series that are read one by one; with more, all events are read in fewer calls. */
@@ -34,7 +34,7 @@ export function readItems<T>({ log }: Pick<Runtime, "log">, items: T[], read: (i
   const events = items.flatMap((item) => {
     try {
       const event = read(item);
-      return [event.objectId, event.taken?.uid ?? "-"].every(isId) ? [event] : [];
+      return [event.objectId, event.busy?.uid ?? "-"].every(isId) ? [event] : [];
     } catch {
       // The message may quote the event.
       return [];
@@ -89,9 +89,9 @@ export async function readMarked(calendar: MarkedCalendar, question: BusyQuestio
 
 function busyObjects(events: ListedEvent[], { from, to }: BusyQuestion): BusyObject[] {
   const objects = new Map<string, BusyObject>();
-  for (const { objectId, taken } of events) {
-    const object = objects.get(objectId) ?? { objectId, tag: "", taken: [] };
-    if (taken && taken.to > Math.max(taken.from, from) && taken.from < to) object.taken.push(taken);
+  for (const { objectId, busy } of events) {
+    const object = objects.get(objectId) ?? { objectId, tag: "", busy: [] };
+    if (busy && busy.to > Math.max(busy.from, from) && busy.from < to) object.busy.push(busy);
     objects.set(objectId, object);
   }
   return [...objects.values()];

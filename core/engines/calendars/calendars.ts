@@ -1,7 +1,7 @@
 /** What other modules may import from calendars. */
 export { settleRefreshes } from "./access-tokens.ts";
 export { type CalendarFile, calendarFile, calendarOf, type Organizer } from "./calendar-file.ts";
-export { exchangeCode, type Started, startAuthorisation, takeState } from "./oauth.ts";
+export { type AuthorisationRequest, exchangeCode, requestAuthorisation, takeState } from "./oauth.ts";
 export { login } from "./providers/caldav.ts";
 export {
   type BusyAnswer,

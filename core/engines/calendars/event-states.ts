@@ -8,7 +8,7 @@ const MAX_POLLS = 4;
 const POLL_MS = 200;
 
 /** How a provider stores an event, for `bringTo`. */
-interface EventKeeper<S> {
+interface EventStore<S> {
   /** Writes over a state; creates the event if that is undefined. Returns undefined if the provider has another state by now. */
   write(over: S | undefined): Promise<S | undefined>;
   /** The provider's state; undefined if there is no event. */
@@ -21,19 +21,19 @@ interface EventKeeper<S> {
  * Brings an event to its booking's state under concurrent writers. A state with a higher sequence stays. An event that was not written
  * before is created without a look at the provider's state.
  */
-export async function bringTo<S>({ event: { sequence }, earlier }: EventWrite, keeper: EventKeeper<S>): Promise<S> {
-  let state = earlier && (await keeper.read());
+export async function bringTo<S>({ event: { sequence }, earlier }: EventWrite, store: EventStore<S>): Promise<S> {
+  let state = earlier && (await store.read());
   for (let tries = 0; tries < MAX_ATTEMPTS; tries++) {
-    if (state !== undefined && keeper.sequenceOf(state) > sequence) return state;
-    const written = await keeper.write(state);
+    if (state !== undefined && store.sequenceOf(state) > sequence) return state;
+    const written = await store.write(state);
     if (written !== undefined) return written;
-    state = await keeper.read();
+    state = await store.read();
   }
   throw new Error("The event changes too often.");
 }
 
 /** The event once its meeting is there, which a provider may create a moment later. Throws without a meeting, so that it is retried. */
-export async function untilMeeting<S>(
+export async function awaitMeeting<S>(
   made: S,
   { awaits, read }: { awaits(current: S): boolean; read(): Promise<S> },
 ): Promise<S> {

@@ -1,6 +1,6 @@
 import { fileOf } from "../../platform/files.ts";
 import { Threads } from "../../platform/threads.ts";
-import type { Expanded, Expansion } from "./recurrence.ts";
+import type { ExpandedObject, Expansion } from "./recurrence.ts";
 import { CalendarServerError } from "./server-error.ts";
 
 /** Ms per object. A slow object is retried once, since a busy machine slows everything down. */
@@ -18,14 +18,22 @@ const threads = new Threads(file, MAX_THREADS);
  * read or never ends blocks no time and has a fault; the others are unaffected. `CalendarServerError` if too many take too long.
  * `asker` is the calendar's handle.
  */
-export async function* expandApart(objects: string[], expansion: Expansion, asker: string): AsyncIterable<Expanded> {
+export async function* expandApart(
+  objects: string[],
+  expansion: Expansion,
+  asker: string,
+): AsyncIterable<ExpandedObject> {
   let slow = 0;
   for (const object of objects) {
     const ask = () =>
-      threads.ask<Expanded>({ asker, message: [object, expansion] satisfies ThreadMessage, timeoutMs: TIMEOUT_MS });
+      threads.ask<ExpandedObject>({
+        asker,
+        message: [object, expansion] satisfies ThreadMessage,
+        timeoutMs: TIMEOUT_MS,
+      });
     const first = await ask();
     if (first === undefined && ++slow > MAX_SLOW_OBJECTS) throw new CalendarServerError("limit", TOO_LONG);
-    yield first ?? (await ask()) ?? { taken: [], fault: TOO_LONG };
+    yield first ?? (await ask()) ?? { busy: [], fault: TOO_LONG };
   }
 }
 

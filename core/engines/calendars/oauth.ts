@@ -16,7 +16,7 @@ const EXCHANGE_LIMITS: OutboundCall = { timeoutMs: 10_000, idleTimeoutMs: 4_000,
 const REFRESH_LIMITS: OutboundCall = { timeoutMs: 10_000, maxBytes: 65_536 };
 
 /** A pending authorisation request. */
-export interface Started {
+export interface AuthorisationRequest {
   handle: string;
   providerKey: ProviderKey;
   /** The user who started it; only this user may complete it. */
@@ -25,13 +25,13 @@ export interface Started {
 }
 
 /** The authorisation URL for the owner (RFC 6749 with PKCE, RFC 7636); its state is valid once. */
-export async function startAuthorisation(
+export async function requestAuthorisation(
   { redis, env }: Runtime,
-  { handle, providerKey, userId }: Omit<Started, "verifier">,
+  { handle, providerKey, userId }: Omit<AuthorisationRequest, "verifier">,
   settings: OAuthSettings,
 ): Promise<{ authorizeUrl: string; state: string }> {
   const [state, verifier] = [oauth.generateRandomState(), oauth.generateRandomCodeVerifier()];
-  const started: Started = { handle, providerKey, userId, verifier };
+  const started: AuthorisationRequest = { handle, providerKey, userId, verifier };
   await redis.set(keys.oauthState(state), JSON.stringify(started), "EX", STATE_TTL_SECONDS);
   const url = new URL(settings.authorize);
   const query = {
@@ -54,13 +54,13 @@ export async function startAuthorisation(
  */
 export async function takeState(
   { redis }: Runtime,
-  asked: { providerKey: string; state: string; userId: string },
-): Promise<Started> {
-  const json = await redis.getdel(keys.oauthState(asked.state));
-  const started = JSON.parse(json ?? "{}") as Partial<Started>;
-  const isMeant = started.providerKey === asked.providerKey && started.userId === asked.userId;
+  returned: { providerKey: string; state: string; userId: string },
+): Promise<AuthorisationRequest> {
+  const json = await redis.getdel(keys.oauthState(returned.state));
+  const started = JSON.parse(json ?? "{}") as Partial<AuthorisationRequest>;
+  const isMeant = started.providerKey === returned.providerKey && started.userId === returned.userId;
   if (json === null || !isMeant) throw new Fail("invalid_oauth_state");
-  return started as Started;
+  return started as AuthorisationRequest;
 }
 
 /** Exchanges a code for tokens; `oauth_exchange_failed` if the provider refuses or returns no grant. */

@@ -26,8 +26,8 @@ export interface BusyInterval {
 }
 
 /** The result for one object: the time that it blocks, or why it can't be read. */
-export interface Expanded {
-  taken: BusyInterval[];
+export interface ExpandedObject {
+  busy: BusyInterval[];
   fault?: string;
 }
 
@@ -41,19 +41,19 @@ const UNREADABLE = "The times of an event can't be read.";
  * are converted. Calendars of others are expanded in a thread that can be ended: some rules never end. An event that can't be read leaves
  * the others of the object as they are.
  */
-export function expandObject(object: string, asked: Expansion): Expanded {
+export function expandObject(object: string, expansion: Expansion): ExpandedObject {
   const root = attempt(() => parseObject(object));
   const components = attempt(() => root && componentsOf(root, "vevent"));
-  if (root === undefined || components === undefined) return { taken: [], fault: NO_CALENDAR };
-  const clocks = clocksOf(root, calendarClock(asked.calendarZone, asked.zone));
-  const read = components.map((component) => attempt(() => readEvent(component, clocks, asked.owners)));
+  if (root === undefined || components === undefined) return { busy: [], fault: NO_CALENDAR };
+  const clocks = clocksOf(root, calendarClock(expansion.calendarZone, expansion.zone));
+  const read = components.map((component) => attempt(() => readEvent(component, clocks, expansion.owners)));
   const events = read.flatMap((found) => found ?? []);
   const series = new Map<string, Event[]>(events.map(({ uid }) => [uid, []]));
   for (const event of events) series.get(event.uid)?.push(event);
-  const expanded = [...series.values()].map((list) => attempt(() => expandSeries(list, asked)));
-  const taken = expanded.flatMap((found) => found ?? []);
-  if (taken.length > asked.maxInstances) return { taken: [], fault: TOO_MANY };
-  return [...read, ...expanded].includes(undefined) ? { taken, fault: UNREADABLE } : { taken };
+  const expanded = [...series.values()].map((list) => attempt(() => expandSeries(list, expansion)));
+  const busy = expanded.flatMap((found) => found ?? []);
+  if (busy.length > expansion.maxInstances) return { busy: [], fault: TOO_MANY };
+  return [...read, ...expanded].includes(undefined) ? { busy, fault: UNREADABLE } : { busy };
 }
 
 /** The result; undefined for what can't be read, whatever error that is to a library. */
@@ -91,14 +91,14 @@ function readEvent(component: Component, clocks: Clocks, owners: string[]): Even
   return [{ uid, component, clocks, begins, replaces, isBusy: isBusy(component, owners), endOf }];
 }
 
-function expandSeries(events: Event[], asked: Expansion): BusyInterval[] {
+function expandSeries(events: Event[], expansion: Expansion): BusyInterval[] {
   const masters = events.filter(({ replaces }) => replaces === undefined);
   const changes = events.filter(({ replaces }) => replaces !== undefined);
   const isReplaced = naming(changes.map(({ replaces }) => replaces as Point));
   const shifts = changes.flatMap(shiftOf).sort((one, other) => one.since - other.since);
   const own = changes.flatMap((event) => instanceOf(event, event.begins.wall));
-  const repeated = masters.flatMap((master) => repetitions(master, { isReplaced, shifts }, asked));
-  return [...own, ...repeated].filter(({ from, to }) => to > asked.from && from < asked.to && to > from);
+  const repeated = masters.flatMap((master) => repetitions(master, { isReplaced, shifts }, expansion));
+  return [...own, ...repeated].filter(({ from, to }) => to > expansion.from && from < expansion.to && to > from);
 }
 
 /** The time that an instance blocks, if any. */
@@ -126,11 +126,11 @@ function shiftOf(event: Event): Shift[] {
 function repetitions(
   master: Event,
   { isReplaced, shifts }: { isReplaced: Naming; shifts: Shift[] },
-  asked: Expansion,
+  expansion: Expansion,
 ): BusyInterval[] {
   const { begins, component, clocks } = master;
   const isExcluded = naming(pointsIn(component, clocks, "exdate"));
-  return [...startsOf(master, windowOf(master, shifts, asked))].flatMap(([wall, end]) => {
+  return [...startsOf(master, windowOf(master, shifts, expansion))].flatMap(([wall, end]) => {
     const at = begins.clock.toInstant(wall);
     if (isExcluded(at, wall) || isReplaced(at, wall)) return [];
     const shift = shifts.findLast(({ since }) => since < at);

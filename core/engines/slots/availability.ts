@@ -3,7 +3,7 @@ import { day, minute } from "../../platform/clock.ts";
 import type { Zone } from "../../platform/zones.ts";
 
 /** The source of a slot's open hours (docs/reference.md, "Slots"). */
-export type Kind = "weekly" | "override" | "default";
+export type HoursKind = "weekly" | "override" | "default";
 
 /** Open hours of a local day in minutes since midnight; 1440 as an end is the next date's first instant. */
 interface Hours {
@@ -30,7 +30,7 @@ export interface OpenInterval {
   to: number;
   latestEnd: number;
   date: number;
-  kind: Kind;
+  kind: HoursKind;
 }
 
 /** Minutes of a local `HH:MM`. */

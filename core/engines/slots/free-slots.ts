@@ -1,6 +1,6 @@
 import { day, hour, minute } from "../../platform/clock.ts";
 import { type Zone, zoneOver } from "../../platform/zones.ts";
-import { type Kind, type OpenInterval, openTimes, type Timetable } from "./availability.ts";
+import { type HoursKind, type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
 /** A busy block, in ms since 1970. */
 export interface Busy {
@@ -44,7 +44,7 @@ export interface SlotRequest extends SlotTerms {
 /** Slots by their starts in ms, and for each the kind of the hours in which it starts. */
 export interface AvailableSlots {
   at: number[];
-  kinds: Kind[];
+  kinds: HoursKind[];
 }
 
 /** Longest local date, with two hours for time changes. */
@@ -64,15 +64,15 @@ export function reachOf(
  * interval and after each block, in the local time of `clock`; the window only filters.
  */
 export function availableSlots(
-  offering: SlotRequest,
+  request: SlotRequest,
   window: { from: number; to: number; maxStarts?: number },
 ): AvailableSlots {
-  const { from, to } = boundsOf(offering, window);
+  const { from, to } = boundsOf(request, window);
   const found: AvailableSlots = { at: [], kinds: [] };
-  const open = from < to ? bookableTimes(offering, { from, to }) : [];
-  const { interval } = offering.rules;
-  const clock = zoneOver(offering.clock, from - 2 * day, to);
-  for (const { kind, free, last } of startRanges(open, offering, to)) {
+  const intervals = from < to ? bookableTimes(request, { from, to }) : [];
+  const { interval } = request.rules;
+  const clock = zoneOver(request.clock, from - 2 * day, to);
+  for (const { kind, free, last } of startRanges(intervals, request, to)) {
     if (last < from) continue;
     const first = aligned(free, anchorOf(interval), clock);
     const skipped = Math.max(0, Math.ceil((from - first) / interval));
@@ -87,22 +87,21 @@ export function availableSlots(
 
 /** The free times of the open intervals before `to`, in one pass over them and the blocks: each with its kind and its last start. */
 function* startRanges(
-  open: OpenInterval[],
+  intervals: OpenInterval[],
   { busy, rules }: SlotRequest,
   to: number,
-): Generator<{ kind: Kind; free: number; last: number }> {
+): Generator<{ kind: HoursKind; free: number; last: number }> {
   const padded = busy.map(({ from, to }) => ({ from: from - rules.after, to: to + rules.before }));
   let at = 0;
-  for (const stretch of open) {
-    if (stretch.from >= to) return;
-    let free = stretch.from;
-    while (free < stretch.to) {
+  for (const open of intervals) {
+    if (open.from >= to) return;
+    let free = open.from;
+    while (free < open.to) {
       while ((padded[at]?.to ?? Number.POSITIVE_INFINITY) <= free) at++;
       const block = padded[at] ?? noBlock;
-      const end = Math.min(stretch.latestEnd, block.from);
-      if (block.from > free)
-        yield { kind: stretch.kind, free, last: Math.min(stretch.to - 1, end - rules.duration, to - 1) };
-      if (block.from >= stretch.to) break;
+      const end = Math.min(open.latestEnd, block.from);
+      if (block.from > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - rules.duration, to - 1) };
+      if (block.from >= open.to) break;
       free = block.to;
     }
   }
@@ -111,12 +110,12 @@ function* startRanges(
 const noBlock: Busy = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 /** True if a slot that starts here could be booked, apart from the grid: it is in open time and clear of the busy blocks. */
-export function isBookable(offering: SlotRequest, start: number): boolean {
-  const { busy, rules } = offering;
-  const bounds = boundsOf(offering, { from: start, to: start + 1 });
-  const open = bounds.from < bounds.to ? bookableTimes(offering, bounds) : [];
-  const stretch = open.find(({ from, to }) => from <= start && start < to);
-  if (stretch === undefined || start + rules.duration > stretch.latestEnd) return false;
+export function isBookable(request: SlotRequest, start: number): boolean {
+  const { busy, rules } = request;
+  const bounds = boundsOf(request, { from: start, to: start + 1 });
+  const intervals = bounds.from < bounds.to ? bookableTimes(request, bounds) : [];
+  const open = intervals.find(({ from, to }) => from <= start && start < to);
+  if (open === undefined || start + rules.duration > open.latestEnd) return false;
   const [from, to] = [start - rules.before, start + rules.duration + rules.after];
   return !busy.some((block) => block.from < to && block.to > from);
 }
@@ -138,17 +137,17 @@ function windowEnd({ timetable, windowDays, now }: SlotRequest): number {
   return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
 }
 
-function boundsOf(offering: SlotRequest, window: { from: number; to: number }): { from: number; to: number } {
-  return { from: Math.max(window.from, offering.now + offering.notice), to: Math.min(window.to, windowEnd(offering)) };
+function boundsOf(request: SlotRequest, window: { from: number; to: number }): { from: number; to: number } {
+  return { from: Math.max(window.from, request.now + request.notice), to: Math.min(window.to, windowEnd(request)) };
 }
 
 /** The open intervals around these bounds, without fully booked dates. */
-function bookableTimes(offering: SlotRequest, bounds: { from: number; to: number }): OpenInterval[] {
-  const zone = zoneOver(offering.timetable.timeZone, bounds.from - 2 * day, bounds.to + 3 * day);
+function bookableTimes(request: SlotRequest, bounds: { from: number; to: number }): OpenInterval[] {
+  const zone = zoneOver(request.timetable.timeZone, bounds.from - 2 * day, bounds.to + 3 * day);
   const dates = { first: zone.dateAt(bounds.from) - 1, last: zone.dateAt(bounds.to) + 2 };
-  const stretches = openTimes(offering.timetable, zone, dates);
-  const full = fullDates(offering, zone);
-  return full.size === 0 ? stretches : stretches.filter(({ date }) => !full.has(date));
+  const intervals = openTimes(request.timetable, zone, dates);
+  const full = fullDates(request, zone);
+  return full.size === 0 ? intervals : intervals.filter(({ date }) => !full.has(date));
 }
 
 function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {

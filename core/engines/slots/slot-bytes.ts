@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { day, minute } from "../../platform/clock.ts";
-import type { Kind } from "./availability.ts";
+import type { HoursKind } from "./availability.ts";
 import type { AvailableSlots } from "./free-slots.ts";
 import { type Nonces, TAG_LENGTH } from "./nonce.ts";
 
@@ -12,7 +12,7 @@ interface SlotList {
   nonces: Nonces;
 }
 
-const labels: Record<Kind, string> = {
+const labels: Record<HoursKind, string> = {
   weekly: "Weekly hours",
   override: "Date override",
   default: "Default hours",
@@ -29,7 +29,7 @@ export function slotBytes({ offered, duration, timeZone, nonces }: SlotList): Ui
   let slots = "";
   for (let index = 0; index < offered.at.length; index++) {
     const start = offered.at[index] as number;
-    const members = shared[offered.kinds[index] as Kind];
+    const members = shared[offered.kinds[index] as HoursKind];
     const tag = nonces.tags.slice(index * TAG_LENGTH, (index + 1) * TAG_LENGTH);
     slots += `${index === 0 ? "" : ","}{"start":"${timeText(start)}","end":"${timeText(start + duration)}",${members}${tag}"}`;
   }

@@ -56,13 +56,13 @@ interface Mark {
 }
 
 /** An object by the canonical name of its URL; `data` is empty if it must still be fetched. */
-type Listed = Resource & { name: string };
+type ListedObject = Resource & { name: string };
 
 /** A listing: new and changed objects, and the names of removed ones; `isWhole` if all others are removed too. */
 interface Changes {
   mark: Mark;
   isWhole: boolean;
-  listed: Listed[];
+  listed: ListedObject[];
   removed: string[];
 }
 
@@ -191,7 +191,7 @@ const slowWholes = new LRUCache<string, true>({ max: 1000, ttl: 3_600_000 });
  * Lists and fetches objects in one response, which halves the server's work, since most servers scan every object for either. A calendar
  * that is too large is listed, and its objects come in batches; so is, from the next reading on, one whose server is too slow.
  */
-async function listWhole(reading: Reading): Promise<Listed[]> {
+async function listWhole(reading: Reading): Promise<ListedObject[]> {
   const { calendarId } = reading.question;
   if (slowWholes.has(calendarId)) return listObjects(reading);
   try {
@@ -205,7 +205,7 @@ async function listWhole(reading: Reading): Promise<Listed[]> {
 }
 
 /** The objects that have events in the window, with their etags and further properties. */
-async function listObjects(reading: Reading, properties = ""): Promise<Listed[]> {
+async function listObjects(reading: Reading, properties = ""): Promise<ListedObject[]> {
   const { from, to } = reading.question;
   const range = `<c:time-range start="${utcTime(from)}" end="${utcTime(to)}"/>`;
   const answer = await ask(reading, eventQuery(`<d:getetag/>${properties}`, range), MAX_LISTING_BYTES);
@@ -237,17 +237,17 @@ async function readChanges(reading: Reading, { mark, isWhole, listed, removed }:
   return { ...answer, mark: JSON.stringify({ ...mark, missed } satisfies Mark) };
 }
 
-const isBare = ({ data }: Listed): boolean => data === "";
+const isBare = ({ data }: ListedObject): boolean => data === "";
 
 /** URLs of the wanted objects of which the server told nothing. */
-function missing(wanted: Listed[], fetched: Listed[]): string[] {
+function missing(wanted: ListedObject[], fetched: ListedObject[]): string[] {
   const told = new Set(fetched.map(({ name }) => name));
   return wanted.filter(({ name }) => !told.has(name)).map(({ href }) => href);
 }
 
 async function expandAll(
   reading: Reading,
-  { objects, mark, into }: { objects: Listed[]; mark: Mark; into: BusyObject[] },
+  { objects, mark, into }: { objects: ListedObject[]; mark: Mark; into: BusyObject[] },
 ): Promise<void> {
   const { question, budget, runtime, handle, begunAt } = reading;
   const { from, to, zone } = question;
@@ -256,11 +256,11 @@ async function expandAll(
   const texts = objects.map(({ data }) => data);
   const faults: string[] = [];
   const left = [...objects];
-  for await (const { taken, fault } of expandApart(texts, expansion, handle)) {
+  for await (const { busy, fault } of expandApart(texts, expansion, handle)) {
     if (Date.now() - begunAt > READING_TIMEOUT_MS) throw new CalendarServerError("limit", TOO_LONG);
-    const { name, etag } = left.shift() as Listed;
-    into.push({ objectId: name, tag: etag, taken });
-    budget.instances -= taken.length;
+    const { name, etag } = left.shift() as ListedObject;
+    into.push({ objectId: name, tag: etag, busy });
+    budget.instances -= busy.length;
     const emptied = budget.instances < 0 ? emptyLargest(into) : 0;
     budget.instances += emptied;
     if (emptied > 0) faults.push(TOO_MANY);
@@ -273,7 +273,7 @@ async function expandAll(
 const OVERSIZED = "oversized";
 
 /** Fetches objects by URL; a deleted one has no data. A batch that is too large is halved. */
-async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[]> {
+async function fetchObjects(reading: Reading, listed: ListedObject[]): Promise<ListedObject[]> {
   if (listed.length === 0) return [];
   try {
     return await fetchTogether(reading, listed);
@@ -287,7 +287,7 @@ async function fetchObjects(reading: Reading, listed: Listed[]): Promise<Listed[
   }
 }
 
-async function fetchTogether(reading: Reading, listed: Listed[]): Promise<Listed[]> {
+async function fetchTogether(reading: Reading, listed: ListedObject[]): Promise<ListedObject[]> {
   const hrefs = listed.map(({ href }) => `<d:href>${escapeHtml(href)}</d:href>`).join("");
   const body = xml("c:calendar-multiget", `<d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}`);
   const answer = await ask(reading, body, MAX_BATCH_BYTES);
@@ -310,7 +310,7 @@ function ask(
 }
 
 /** The objects among the resources of a calendar. */
-function membersOf(question: BusyQuestion, resources: Resource[]): Listed[] {
+function membersOf(question: BusyQuestion, resources: Resource[]): ListedObject[] {
   const members = resources.filter((one) => !isCalendar(one, question));
   return members.map((one) => ({ ...one, name: canonicalUrl(one.href) }));
 }

@@ -31,8 +31,8 @@ const calendars: ProviderCalendars = {
    * Creates the event under a fixed name, so that it is created once; a change applies only to the state that was read. If the owner's
    * program has imported the invitation under another name, that object becomes the event.
    */
-  async put(runtime, account, asked) {
-    const { calendarId, event, earlier } = asked;
+  async put(runtime, account, write) {
+    const { calendarId, event, earlier } = write;
     const { server, login } = await openServer(runtime, account);
     const owners = await ownersOf(runtime, account.handle, login);
     let eventId = earlier?.eventId ?? within(calendarId, `${event.bookingUid}.ics`);
@@ -41,7 +41,7 @@ const calendars: ProviderCalendars = {
       if (there === undefined) eventId = (await findEvent(server, calendarId, event.uid)) ?? eventId;
       return there;
     };
-    await bringTo(asked, {
+    await bringTo(write, {
       write(there) {
         const object = calendarObject(event, there && { object: there.object, owners });
         return putObject(server, eventId, { over: there, object });

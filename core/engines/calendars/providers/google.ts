@@ -4,7 +4,7 @@ import type { Env } from "../../../platform/env.ts";
 import { mustGrant, secretFor, tokensIn } from "../access-tokens.ts";
 import { AccountApi, type ApiCall, GONE, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
-import { bringTo, meetingLink, untilMeeting } from "../event-states.ts";
+import { awaitMeeting, bringTo, meetingLink } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
 import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars } from "./provider.ts";
 
@@ -35,7 +35,7 @@ const calendars: ProviderCalendars = {
         absent,
       });
       const { nextSyncToken: mark = null, timeZone = question.zone } = listing?.last ?? {};
-      return listing && { mark, events: readItems(runtime, listing.items, (event) => listed(event, timeZone)) };
+      return listing && { mark, events: readItems(runtime, listing.items, (event) => toListedEvent(event, timeZone)) };
     };
     return readMarked(
       {
@@ -55,19 +55,19 @@ const calendars: ProviderCalendars = {
   },
 
   /** The event's id is derived from the booking, so that retries create it once. */
-  async put(runtime, account, asked) {
-    const { calendarId, event, earlier } = asked;
+  async put(runtime, account, write) {
+    const { calendarId, event, earlier } = write;
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
     const id = earlier?.eventId ?? digest(event.uid);
     const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
-    const state = await bringTo<GoogleEvent>(asked, {
+    const state = await bringTo<GoogleEvent>(write, {
       write: (current) => writeEvent(calls, eventsOf(calendarId), { id, event, current }),
       read,
       sequenceOf: ({ status, extendedProperties }) =>
         status === "cancelled" ? -1 : Number(extendedProperties?.private?.sequence ?? -1),
     });
-    const made = await untilMeeting(state, {
+    const made = await awaitMeeting(state, {
       awaits: (current) => awaitsMeeting(event, current),
       read: async () => (await read()) ?? state,
     });
@@ -181,15 +181,15 @@ const everyReading = { maxResults: "2500", maxAttendees: "1" };
 const busyFields =
   "timeZone,nextPageToken,nextSyncToken,items(id,status,transparency,eventType,start,end,recurringEventId,recurrence,attendees(self,responseStatus),extendedProperties/private)";
 
-function listed(event: GoogleEvent, zone: string): ListedEvent {
+function toListedEvent(event: GoogleEvent, zone: string): ListedEvent {
   const { id, status, recurrence, recurringEventId } = event;
   const isRemoved = status === "cancelled";
   const isOfSeries = recurringEventId !== undefined || (recurrence !== undefined && !isRemoved);
   const kind = isOfSeries ? "series" : isRemoved ? "removed" : "single";
-  return { objectId: recurringEventId ?? id, kind, taken: takenBy(event, zone) };
+  return { objectId: recurringEventId ?? id, kind, busy: busyTimeOf(event, zone) };
 }
 
-function takenBy(event: GoogleEvent, zone: string): ListedEvent["taken"] {
+function busyTimeOf(event: GoogleEvent, zone: string): ListedEvent["busy"] {
   const { id, status, transparency, eventType = "", start, end, attendees = [] } = event;
   const isDeclined = attendees.some(({ self, responseStatus }) => self && responseStatus === "declined");
   const isFree = transparency === "transparent" || ["workingLocation", "birthday"].includes(eventType);

@@ -3,7 +3,7 @@ import type { Env } from "../../../platform/env.ts";
 import { mustGrant, secretFor } from "../access-tokens.ts";
 import { AccountApi, GONE, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
-import { bringTo, meetingLink, untilMeeting } from "../event-states.ts";
+import { awaitMeeting, bringTo, meetingLink } from "../event-states.ts";
 import {
   type CalendarEvent,
   type EventWrite,
@@ -40,7 +40,7 @@ const calendars: ProviderCalendars = {
       const listing = await listAll<GraphEvent>(calls, first, absent);
       const link = listing?.last["@odata.deltaLink"];
       const items = listing?.items ?? [];
-      const events = readItems(runtime, items, (event) => listed(runtime.env, event, question.zone));
+      const events = readItems(runtime, items, (event) => toListedEvent(runtime.env, event, question.zone));
       return listing && { mark: link ? pathOf(link) : null, events };
     };
     return readMarked(
@@ -66,16 +66,16 @@ const calendars: ProviderCalendars = {
   },
 
   /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
-  async put(runtime, account, asked) {
+  async put(runtime, account, write) {
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
-    const { event } = asked;
-    const state = await bringTo(asked, {
-      write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, asked)),
-      read: () => findEvent(calls, asked),
+    const { event } = write;
+    const state = await bringTo(write, {
+      write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, write)),
+      read: () => findEvent(calls, write),
       sequenceOf: ({ singleValueExtendedProperties: found = [] }) =>
         Number(found.find(({ id }) => id === properties.sequence)?.value ?? -1),
     });
-    const made = await untilMeeting(state, {
+    const made = await awaitMeeting(state, {
       awaits: ({ onlineMeeting }) => event.meeting === "teams" && meetingLink(onlineMeeting?.joinUrl) === null,
       read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
     });
@@ -183,14 +183,14 @@ const busyFields = "id,type,seriesMasterId,start,end,isAllDay,isCancelled,showAs
 /** Statuses for a dropped delta link, or one that leads nowhere: they differ between mailboxes. */
 const LOST = [400, 404, 409, 410, 412, 422];
 
-function listed(env: Env, event: GraphEvent, zone: string): ListedEvent {
+function toListedEvent(env: Env, event: GraphEvent, zone: string): ListedEvent {
   const { id, type, seriesMasterId } = event;
-  if (event["@removed"]) return { objectId: id, kind: "removed", taken: undefined };
+  if (event["@removed"]) return { objectId: id, kind: "removed", busy: undefined };
   const kind = type === "seriesMaster" || seriesMasterId ? "series" : "single";
-  return { objectId: seriesMasterId ?? id, kind, taken: takenBy(env, event, zone) };
+  return { objectId: seriesMasterId ?? id, kind, busy: busyTimeOf(env, event, zone) };
 }
 
-function takenBy(env: Env, event: GraphEvent, zone: string): ListedEvent["taken"] {
+function busyTimeOf(env: Env, event: GraphEvent, zone: string): ListedEvent["busy"] {
   const { start, end, isAllDay, isCancelled, showAs = "busy", responseStatus } = event;
   const isFree = ["free", "workingElsewhere"].includes(showAs);
   if (isCancelled || isFree || responseStatus?.response === "declined" || !start || !end) return undefined;
@@ -212,13 +212,13 @@ function uidOf(env: Env, transaction: string | null | undefined): string | undef
 }
 
 /** Creates the event; undefined if its transaction id was used before, with this or another content. */
-async function makeEvent(calls: AccountApi, asked: EventWrite): Promise<GraphEvent | undefined> {
-  const { calendarId, event } = asked;
+async function makeEvent(calls: AccountApi, write: EventWrite): Promise<GraphEvent | undefined> {
+  const { calendarId, event } = write;
   const json = {
     ...timesOf(event),
     ...contentOf(event),
     ...(event.meeting === "teams" ? meeting : {}),
-    transactionId: transactionOf(asked),
+    transactionId: transactionOf(write),
   };
   const call = { method: "POST", path: `${calendarAt(calendarId)}/events`, json };
   const made = await calls.find<GraphEvent>(call, [409]);

@@ -76,7 +76,7 @@ export interface BusyObject {
   /** Its etag; may be empty if the provider doesn't use `tags`. */
   tag: string;
   /** `uid` of an event that this service wrote is the booking's `ownUid`, however the provider stores it. */
-  taken: BusyInterval[];
+  busy: BusyInterval[];
 }
 
 /** A booking's desired state in a calendar. It has no attendees: this service mails them, so the provider must not invite them. */
@@ -137,7 +137,7 @@ export interface ProviderCalendars {
    * Creates the event, or brings the existing one to this state; at most one per booking and calendar, with or without `earlier`. An event
    * with a higher sequence stays. One that the owner deleted is created again.
    */
-  put(runtime: Runtime, account: ProviderAccount, asked: EventWrite): Promise<WrittenEvent>;
+  put(runtime: Runtime, account: ProviderAccount, write: EventWrite): Promise<WrittenEvent>;
   /** Deletes the event; a missing one is no failure. */
   remove(runtime: Runtime, account: ProviderAccount, written: { calendarId: string; eventId: string }): Promise<void>;
 }
@@ -149,7 +149,7 @@ export interface ProviderMeetings {
   put(
     runtime: Runtime,
     account: ProviderAccount,
-    asked: { event: CalendarEvent; earlier?: WrittenMeeting },
+    write: { event: CalendarEvent; earlier?: WrittenMeeting },
   ): Promise<WrittenMeeting>;
   remove(runtime: Runtime, account: ProviderAccount, written: WrittenMeeting): Promise<void>;
 }
