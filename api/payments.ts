@@ -40,6 +40,7 @@ export const paymentRows: Row[] = [
     returns: listOf("purchases", shape.listedPurchase),
     summary: "List the purchases of a page",
     description: "Newest first, those of the last 400 days. `email` is null once the buyer is erased.",
+    failures: ["page_not_found"],
   }),
   route(`DELETE ${purchases}/:sessionId/buyer`, operator, nothing, core.eraseBuyer, {
     summary: "Erase the buyer of a purchase",

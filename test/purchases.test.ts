@@ -221,6 +221,8 @@ t.test("owners list the purchases of a page, and erase a buyer without losing th
     nextCursor: null,
   });
   await (await shop.service.as("user_other")).get(purchases).expect(403);
+  const unknown = await shop.owner.get("/v2/handles/acme/pages/none/purchases").expect(404);
+  t.match(unknown.body, { code: "page_not_found" });
   await shop.owner.delete(`${purchases}/none/buyer`).expect(404);
   await shop.owner.delete(`${purchases}/${session.id}/buyer`).expect(204);
   const { redis } = shop.service.runtime;
@@ -237,6 +239,8 @@ t.test("owners list the purchases of a page, and erase a buyer without losing th
   await ask(shop, "bob@far.example").expect(200);
   await mailed(shop, "bob@far.example", 2);
   t.equal(shop.inbox.mails.length, before + 1);
+  await shop.owner.delete("/v2/handles/acme/pages/course").expect(204);
+  t.equal((await shop.owner.get(purchases).expect(200)).body.purchases.length, 2, "they outlive the page");
 });
 
 t.test("a person who is erased as a lead is erased as a buyer too", async (t) => {

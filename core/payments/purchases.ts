@@ -99,13 +99,16 @@ export async function purchaseOfBuyer(
     .sort((one, other) => other.purchasedAt.localeCompare(one.purchasedAt))[0];
 }
 
-/** The purchases of a page, the newest first. */
+/** The purchases of a page, the newest first, which outlive it; `page_not_found` without page and purchases. */
 export async function listPurchases(
   runtime: Runtime,
   input: ListInput<"handle" | "pageSlug">,
 ): Promise<Listed<"purchases", ListedPurchase>> {
-  const { ids, nextCursor } = await listIds(runtime, keys.pagePurchases(input.handle, input.pageSlug), input);
-  const known = await readPurchases(runtime, input.handle, ids);
+  const { handle, pageSlug } = input;
+  const list = keys.pagePurchases(handle, pageSlug);
+  if ((await runtime.redis.exists(keys.page(handle, pageSlug), list)) === 0) throw new Fail("page_not_found");
+  const { ids, nextCursor } = await listIds(runtime, list, input);
+  const known = await readPurchases(runtime, handle, ids);
   return { purchases: known.map(({ payment: _, ...purchase }) => purchase), nextCursor };
 }
 
