@@ -26,6 +26,7 @@ const gated = { subject: core.mustBeOpen, ...unlogged };
 export const assistantRows: Row[] = [
   route(`POST ${page}/agentic-question`, anyone, shape.question, core.askQuestion, {
     ...throttled,
+    headerInputs: ["closed"],
     returns: shape.questionAnswer,
     description:
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route is the legacy contract and stays available for clients that do not stream.",

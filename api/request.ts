@@ -8,8 +8,9 @@ import { hasWords, languages, type Words, wordsLanguage } from "../schemas/langu
 /** Longest language tag that a request may name, in characters. */
 const MAX_LANGUAGE_LENGTH = 64;
 
-/** How each input from the header is read; all are "" if the client does not send them. */
+/** How each input from the header or the connection is read; texts are "" if the client does not send them. */
 export const headerFields = {
+  closed,
   cookie: (ctx: Context) => ctx.get("cookie"),
   host: (ctx: Context) => ctx.host,
   lastEventId: (ctx: Context) => ctx.get("last-event-id"),
@@ -18,6 +19,14 @@ export const headerFields = {
   userAgent: (ctx: Context) => ctx.get("user-agent"),
   visitorLanguage,
 };
+
+/** Aborts when the response is over, also because the client has left. */
+function closed({ res }: Context): AbortSignal {
+  const controller = new AbortController();
+  res.once("close", () => controller.abort());
+  if (res.destroyed) controller.abort();
+  return controller.signal;
+}
 
 /** The supported language (BCP 47) that the visitor prefers (RFC 9110, section 12.5.4); "" if none matches. */
 function visitorLanguage(ctx: Context): string {

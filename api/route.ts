@@ -87,7 +87,7 @@ export interface Columns<R> {
   audited: (result: R) => { userId: string; handle: string } | undefined;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
   errorLogName: "assistant";
-  /** Inputs that come from the header alone: body and query can't set them. */
+  /** Inputs that come from the header or the connection alone: body and query can't set them. */
   headerInputs: readonly (keyof typeof headerFields)[];
   /** True if the route honours `Idempotency-Key`. */
   idempotent: boolean;

@@ -6,7 +6,7 @@ export const MAX_QUESTION_LENGTH = 500;
 export const LAST_MESSAGES = 40;
 
 /** `POST …/agentic-question`. Length is checked in code points by the function, for its own error code. */
-export const question = s.object({ question: s.string() });
+export const question = s.object({ question: s.string(), closed: s.optional(s.anything) });
 
 /** A part of a message: only texts are read. */
 const chatPart = s.component("ChatPart", { type: s.string(), text: s.optional(s.string()) });

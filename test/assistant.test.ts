@@ -650,6 +650,26 @@ t.test(
   },
 );
 
+t.test("a question whose asker has left stops the model within a second, too", async (t) => {
+  const { service, model } = await withModel(t, {
+    reply: () => "A cargo bike costs 39 EUR a day. ".repeat(200),
+    everyMs: 20,
+  });
+  const leave = new AbortController();
+  const body = JSON.stringify({ question: "How much is a cargo bike?" });
+  const headers = { "content-type": "application/json" };
+  const asked = fetch(`${service.url}${page}/agentic-question`, {
+    method: "POST",
+    headers,
+    body,
+    signal: leave.signal,
+  });
+  await eventually(() => model.requests.length === 1);
+  leave.abort();
+  await t.rejects(asked);
+  await eventually(() => model.aborted === 1, 2000);
+});
+
 t.test("secrets, paid text, drafts and other handles never reach an answer", async (t) => {
   const service = await furnished(t);
   const owner = await service.as("user_acme");

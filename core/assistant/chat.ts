@@ -40,7 +40,10 @@ export async function chat(
   return streamOf(await startRun(runtime, { ...asked, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
 }
 
-/** Answers one question as an object: the same run, collected. `service_unavailable` without an answer in 20 s, or if its worker dies. */
+/**
+ * Answers one question as an object: the same run, collected, until the signal `closed` says that the asker has left.
+ * `service_unavailable` without an answer in 20 s, or if its worker dies.
+ */
 export async function askQuestion(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug", typeof question>,
@@ -50,7 +53,11 @@ export async function askQuestion(
   const asked = { question: input.question.trim(), history: [], sectionShown: true };
   const request = { ...asked, handle, pageSlug, chatId: runtime.id("chat_"), isWhole: true };
   const follower = await startRun(runtime, request, false);
-  const timer = setTimeout(() => void follower.return(), JSON_TIMEOUT_MS);
+  const leave = (): void => void follower.return();
+  const timer = setTimeout(leave, JSON_TIMEOUT_MS);
+  const closed = input.closed as AbortSignal | undefined;
+  closed?.addEventListener("abort", leave);
+  if (closed?.aborted) leave();
   try {
     return await fold(follower);
   } catch (error) {
