@@ -172,6 +172,46 @@ t.test("no price of a row is said of its blank cell, or of a row that has the pr
   goes(t, ["A family pays £17 in winter."], from);
 });
 
+t.test("what a text says of some days of the week, a sentence says of no others", async (t) => {
+  const rows =
+    "| Group | Day and time | Fee |\n|---|---|---|\n| Newts | Tue 16:30 | £48 |\n| Otters | Thu 17:00 | £54 |";
+  const from = openLibrary([
+    documentSource(
+      `${rows}\n\n## Desk\n\nThe desk is staffed Tuesday to Friday, 10 to 18.\n\n## Café\n\nThe café at the lake opens at 9 every day, with cake on Sundays.`,
+    ),
+  ]);
+  passes(
+    t,
+    [
+      "Newts meets on Tuesdays at 16:30.",
+      "The desk is staffed on Thursdays from 10 am to 6 pm.",
+      "The café at the lake opens at 9 on Fridays.",
+    ],
+    from,
+  );
+  goes(
+    t,
+    [
+      "Newts meets on Thursdays at 16:30.",
+      "The desk is staffed on Mondays from 10 am to 6 pm.",
+      "The desk is staffed on Tuesdays until 6 am.",
+    ],
+    from,
+  );
+  const creche = openLibrary([documentSource("La crèche est ouverte du lundi au vendredi, de 7 h 30 à 18 h.")]);
+  const say = (text: string) => filtered(text, 7, { from: creche, language: "fr" }).text;
+  t.not(say("La crèche est ouverte le mercredi."), "");
+  t.equal(say("La crèche est ouverte le samedi."), "");
+});
+
+t.test("a name before a colon is denied by what follows", async (t) => {
+  const from = openLibrary([
+    documentSource("We deliver to England. Northern Ireland: we can't, since the rules changed."),
+  ]);
+  passes(t, ["We can't deliver to Northern Ireland."], from);
+  goes(t, ["We deliver to Northern Ireland."], from);
+});
+
 t.test("a sentence is removed if a number, price, time, address or link is not in the text", async (t) => {
   goes(t, [
     "The Team plan costs $8.",

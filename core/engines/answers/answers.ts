@@ -188,5 +188,7 @@ export function isWords(text: string, phrases: readonly string[]): boolean {
 /** The figures, codes and addresses of a text that another text doesn't contain, each as its kind and value (`phone 030123`). */
 export function figuresBeyond(text: string, known: string, language: string): string[] {
   const held = figuresIn(known, language);
-  return [...figuresIn(text, language)].filter((figure) => !figure.startsWith("unit ") && !holdsFigure(held, figure));
+  return [...figuresIn(text, language)].filter(
+    (figure) => !/^(?:unit|hour) /.test(figure) && !holdsFigure(held, figure),
+  );
 }

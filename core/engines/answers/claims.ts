@@ -19,6 +19,7 @@ import { isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
+import { weekdayWords } from "./weekdays.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
@@ -31,7 +32,7 @@ const IMPLIED = 0.2;
 const NEW_NAME = 1000;
 /** Contact details are checked by themselves, and the name of a unit says nothing. */
 const CONTACT = /^(?:mail|phone|link) /;
-const NO_CLAIM = /^(?:mail|phone|link|unit) /;
+const NO_CLAIM = /^(?:mail|phone|link|unit|hour) /;
 /** Five letters that stand alone in a row: words that nobody can look up. */
 const SPELLED =
   /(?<!\p{L})[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}](?:[\s\-._/*·]+[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}]){4,}(?!\p{L})/u;
@@ -135,6 +136,7 @@ export class ClaimChecker {
       words: this.#wordsOf(plainText(text), language, isPriced),
       figures,
       spans: spansIn(text, language),
+      days: weekdayWords(text, language),
       bounds: boundsIn(text, language),
       isNegated: negated,
       states: statesIn(text, language),

@@ -7,6 +7,7 @@ import { isAbout, type Likeness } from "./matching.ts";
 import { type Quantity, spansIn, withEqualSpans } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
+import { weekdaysIn, type weekdayWords } from "./weekdays.ts";
 import { termsIn } from "./words.ts";
 
 /** What a sentence of a model claims, or one of its clauses. */
@@ -20,6 +21,8 @@ export interface Claim {
   isNegated: boolean;
   /** Its sides of pairs of opposites; a clause that says the other side negates it. */
   states: readonly number[];
+  /** The days of the week that it names. */
+  days: ReturnType<typeof weekdayWords>;
   /** It holds in all cases, and it costs nothing; the evidence must say so too. */
   isUniversal: boolean;
   isFree: boolean;
@@ -60,6 +63,8 @@ export interface Witness {
   hasNoCharge: boolean;
   /** The text with its headings and the names of its columns. */
   text: string;
+  /** The text with its heading and its introduction. */
+  said: string;
   atoms: readonly Atom[];
 }
 
@@ -77,7 +82,7 @@ export function clauseTexts(text: string, language: string): string[] {
 
 const clauseEnds = lazyByKey((language) => {
   const conjunctions = wordsOf(language).answers.connectors.filter((phrase) => !phrase.includes(" "));
-  return new RegExp(`[,;:](?!\\d)|[–—](?!\\d)|\\s(?:${conjunctions.join("|")})\\s`, "u");
+  return new RegExp(`[,;](?!\\d)|[–—](?!\\d)|\\s(?:${conjunctions.join("|")})\\s`, "u");
 });
 
 /** True if a text says that something costs nothing. */
@@ -107,6 +112,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     unit,
     strengths,
     text: all,
+    said: whole,
     figures: figuresIn([all, ...addresses].join(" ; "), language),
     isUniversal: isUniversal(whole, language),
     isFree: isFree(whole, language),
@@ -139,6 +145,7 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
     (witness.isUniversal || !claim.isUniversal) &&
     (witness.isFree || !claim.isFree) &&
     spansAgree(witness, claim) &&
+    daysAgree(witness, all, claim) &&
     boundsAgree(witness, claim) &&
     figuresAgree(witness, all, claim)
   );
@@ -161,6 +168,18 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
     all.some((span) => span.unit === unit && (span.count ?? "1") === (count ?? "1")) ||
     (count === undefined ? all.length === 0 : all.every((span) => span.count !== count));
   return figures.length === 0 || spans.every(fits);
+}
+
+/** What a text says of some days, it says of no others. Without a figure, each day may have a row of its own. */
+function daysAgree(witness: Witness, all: readonly Witness[], { days, figures }: Claim): boolean {
+  if (days.length === 0 || witness.atoms.some(({ isNegated }) => isNegated)) return true;
+  const own = daysOf(witness);
+  const said = figures.length > 0 || own.size === 0 ? own : new Set(all.flatMap((one) => [...daysOf(one)]));
+  return own.size === 0 || days.every((word) => word.some((day) => said.has(day)));
+}
+
+function daysOf({ said, unit }: Witness): ReadonlySet<number> {
+  return weekdaysIn(said, unit.section.language);
 }
 
 /** A price isn't "at least" that price; "14 days or more" is a bound too, and "4 to 8" or "14 days before" one of both kinds. */

@@ -30,6 +30,11 @@ const TIME = new RegExp(
 );
 /** Marks of footnotes and exponents. */
 const RAISED = /[⁰¹²³⁴-⁹]+/g;
+/** A span of hours without a mark: "10 to 16", "9–5". */
+const HOURS = new RegExp(
+  `(?<![\\d.,:–-])(\\d{1,2})\\s?(?:[-–]|(?:${alternatives("ranges")})(?!\\p{L}))\\s?(\\d{1,2})(?![\\d–-]|[.,:]\\d|\\s?${UNIT})`,
+  "giu",
+);
 const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
 const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
 const UNIT_BEFORE = new RegExp(`(${UNIT})\\s?$`, "iu");
@@ -58,6 +63,7 @@ export function figuresIn(text: string, language: string): Set<string> {
   take(PHONE, ([phone = ""]) => (isPhone(phone) ? `phone ${phone.replace(/\D/g, "")}` : undefined));
   take(TIME, (match) => `time ${minutesOf(match)}`);
   take(CODE, ([code = ""]) => `code ${code.toLowerCase()}`);
+  for (const [, from, to] of rest.matchAll(HOURS)) found.add(`hour ${from}`).add(`hour ${to}`);
   for (const match of rest.matchAll(NUMBER)) addNumber(found, rest, match);
   const written = wordsIn(rest.replace(NUMBER, ";"), language).filter(({ text: word }) => /^\d+$/.test(word));
   for (const { text: number } of written) found.add(`number ${number}`);
@@ -72,6 +78,7 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   const [kind = "", unit = "", value = ""] = claim.split(" ");
   const known = [...figures];
   if (kind === "date") return known.some((one) => one.startsWith("date ") && isSameDay(one.slice(5), unit));
+  if (kind === "time") return known.some((one) => one.startsWith("hour ") && isSameTime(one.slice(5), Number(unit)));
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
   return kind === "number" && known.some((one) => isNumberOf(one, unit));
 }
@@ -90,6 +97,11 @@ function isNumberOf(figure: string, number: string): boolean {
     .slice(5)
     .split("/")
     .some((one) => (month ? one === `${Number(month)}-${Number(day)}` : one.endsWith(`-${day}`)));
+}
+
+/** True for a time on the hour, in the afternoon too if the hour is up to twelve. */
+function isSameTime(hour: string, minutes: number): boolean {
+  return [0, 12].some((half) => (Number(hour) + half) * 60 === minutes);
 }
 
 function isHour(minutes: string, hour: string): boolean {

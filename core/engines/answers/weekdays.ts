@@ -1,0 +1,60 @@
+import { fold } from "../../platform/characters.ts";
+import { calendarNames } from "../../platform/formats.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
+import { mattersIn } from "./matching.ts";
+import { namesOf } from "./measures.ts";
+import { termsIn } from "./words.ts";
+
+/** The days of a word, from 0 for Sunday; two for "weekend". */
+interface DayWord {
+  days: readonly number[];
+  start: number;
+  end: number;
+}
+
+const WORD = /[\p{L}\p{M}]+/gu;
+/** Between the ends of a span: a mark or a short word, as in "Mon–Fri", "du lundi au vendredi". */
+const SPAN = /^\.?\s*(?:[-–—]|\p{L}{1,4})\s*$/u;
+const DAYS = calendarNames("en", "weekday");
+
+/** The days of the week that a text names, and those between two that may be the ends of a span; all seven if it speaks of days in general. */
+export function weekdaysIn(text: string, language: string): ReadonlySet<number> {
+  const words = dayWordsIn(text, language);
+  if (words.length === 0) return new Set();
+  const isGeneral = (text.match(WORD) ?? []).some(
+    (word) => general(language).test(fold(word)) && daysOf(word, language).length === 0,
+  );
+  if (isGeneral) return new Set(DAYS.keys());
+  const between = words.slice(1).flatMap(({ days, start }, at) => {
+    const before = words[at]!;
+    return SPAN.test(text.slice(before.end, start)) ? spanOf(before.days[0]!, days[0]!) : [];
+  });
+  return new Set([...words.flatMap(({ days }) => days), ...between]);
+}
+
+/** The days of each word for some in a text: `[[2], [0, 6]]` for "Tuesdays and weekends". */
+export function weekdayWords(text: string, language: string): (readonly number[])[] {
+  return dayWordsIn(text, language).map(({ days }) => days);
+}
+
+function dayWordsIn(text: string, language: string): DayWord[] {
+  return [...text.matchAll(WORD)].flatMap(({ 0: word, index }) => {
+    const days = daysOf(word, language);
+    return days.length > 0 ? [{ days, start: index, end: index + word.length }] : [];
+  });
+}
+
+function daysOf(word: string, language: string): number[] {
+  const matters = termsIn(word, language).flatMap((term) => [...mattersIn(term)]);
+  return [...DAYS.keys()].filter((day) => matters.includes(DAYS[day]!));
+}
+
+function spanOf(first: number, last: number): number[] {
+  return [...DAYS.keys()].map((step) => (first + step) % 7).slice(0, ((last - first + 7) % 7) + 1);
+}
+
+/** Words such as "daily", "weekdays" and "holidays". */
+const general = lazyByKey((language) => {
+  const names = ["day", "week"].flatMap((unit) => namesOf(unit, language)).map(fold);
+  return new RegExp(names.filter((name) => /^\p{L}{3,}$/u.test(name)).join("|"), "u");
+});
