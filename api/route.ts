@@ -29,7 +29,7 @@ export const operator: Access = { kind: "handle", role: "OPERATOR" };
 /** METRICS_TOKEN as bearer; public if none is set outside production. */
 export const metrics: Access = { kind: "metrics" };
 
-export type Method = "GET" | "POST" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /** A response. The body may be a stream or bytes. */
 export interface View {
@@ -50,7 +50,7 @@ export interface ToolColumn {
 }
 
 /** Optional columns of a row. */
-export interface Columns<R> {
+interface Columns<R> {
   /** Status of success; default 200, or 204 for an undefined result. */
   status: number;
   /** Status for a created result (`withOutcome(result, "created")`). */

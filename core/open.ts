@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { Sessions, signingKey, useSession } from "./account/face.ts";
+import { SessionTokens, signingKey, useSession } from "./account/face.ts";
 import { openModel } from "./assistant/face.ts";
 import { AHEAD_MS } from "./campaigns/face.ts";
 import { settleRefreshes } from "./engines/calendars/calendars.ts";
@@ -50,7 +50,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     sendsAheadMs: AHEAD_MS,
     log,
     model: openModel(env),
-    sessions: new Sessions(env, own, { outbound, isLive: (session) => useSession({ redis, log }, session) }),
+    sessions: new SessionTokens(env, own, { outbound, isLive: (session) => useSession({ redis, log }, session) }),
     signingKey: own,
     now: await openClock(redis, env, keys.clockOrigin),
     id: newId,

@@ -27,7 +27,7 @@ export const chatRequest = s.object({
 
 export const chatStream = s.object({ lastEventId: s.optional(s.string({ maxLength: 20 })) });
 
-export const evidenceCard = s.component("EvidenceCard", {
+const evidenceCard = s.component("EvidenceCard", {
   title: s.string(),
   snippet: s.string(),
   sourceType: s.oneOf("page", "kb_doc"),
@@ -50,7 +50,7 @@ export const questionAnswer = s.component("QuestionAnswer", {
 });
 export type QuestionAnswer = s.Infer<typeof questionAnswer>;
 
-export const step = s.component("LeadSectionStep", { title: s.string(), body: s.string() });
+const step = s.component("LeadSectionStep", { title: s.string(), body: s.string() });
 
 /** The texts around the form of a lead section. */
 export const dynamicView = s.object({
@@ -73,7 +73,7 @@ const formField = s.component("FormField", {
 export type FormField = s.Infer<typeof formField>;
 
 /** The output of the tool `renderLeadQualificationSection`. */
-export const leadSection = s.component("LeadSection", {
+const leadSection = s.component("LeadSection", {
   sectionId: s.id,
   collapsedTitle: s.string(),
   collapsedBody: s.string(),
@@ -93,7 +93,7 @@ export const leadSection = s.component("LeadSection", {
 export type LeadSection = s.Infer<typeof leadSection>;
 
 /** One card of the tool `renderProductivityLessonCards`. */
-export const lessonCard = s.component("LessonCard", {
+const lessonCard = s.component("LessonCard", {
   lessonId: s.string(),
   title: s.string(),
   category: s.string(),

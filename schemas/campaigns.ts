@@ -17,7 +17,7 @@ export const campaign = s.component("Campaign", {
   ...s.stamps,
 });
 
-export const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
+const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
 
 /** Bounds of a delay in minutes. */
 export const MIN_DELAY_MINUTES = 15;

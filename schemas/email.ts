@@ -24,7 +24,7 @@ export const statuses = [
 export type MessageStatus = (typeof statuses)[number];
 
 /** Types of event: every status, and a recipient's unsubscription and resubscription. */
-export const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
+const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
 export type MailEventType = (typeof eventTypes)[number];
 
 export const MAX_RECIPIENTS = 50;
@@ -37,7 +37,7 @@ const status = s.oneOf(...statuses);
 // domains and their identities
 
 /** A domain name of at least two labels, in ASCII; case is folded by the functions. */
-export const domainName = s.formed(
+const domainName = s.formed(
   "^(?=.*[A-Za-z])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$",
   "must be a domain name, such as example.com",
   { maxLength: 253 },
@@ -66,7 +66,7 @@ export type RecordStatus = DnsRecord["status"];
 const identityStatus = s.oneOf("PENDING", "READY", "FAILED");
 export type IdentityStatus = s.Infer<typeof identityStatus>;
 
-export const identity = s.component("EmailIdentity", {
+const identity = s.component("EmailIdentity", {
   identityKey: s.string(),
   region: s.string(),
   domain: s.string(),
@@ -92,7 +92,7 @@ export type AccountDomain = s.Infer<typeof accountDomain>;
 // senders
 
 /** A sender id as clients choose it. */
-export const senderId = s.withCode(
+const senderId = s.withCode(
   s.formed("^sender_[A-Za-z0-9_.:-]{1,121}$", "must be sender_ with 1 to 121 letters, digits, _, ., : and -"),
   "invalid_sender_id",
 );

@@ -50,7 +50,7 @@ export const newCaldavCredential = s.object({
   ...s.ignored("credentialId", "providerKey", "account", "status", "detail", "createdAt"),
 });
 
-export const calendar = s.component("Calendar", {
+const calendar = s.component("Calendar", {
   calendarId: s.string(),
   credentialId: s.string(),
   name: s.string(),

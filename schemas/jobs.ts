@@ -66,7 +66,7 @@ export type JobData<N extends JobName> = s.Infer<(typeof jobs)[N]["data"]>;
  * The job of one event and that of several: those of one handle that are enqueued together are merged, so that no event is sent while an
  * earlier one of the same change waits for another worker.
  */
-export const joint = { one: "webhooks.dispatch", several: "webhooks.dispatch-all", maxItems: 20 } as const;
+export const mergeable = { one: "webhooks.dispatch", several: "webhooks.dispatch-all", maxItems: 20 } as const;
 
 /** `backoff` is the first wait between attempts in ms; it doubles each time, with jitter. */
 function row<P extends Record<string, s.Schema<unknown>>>(

@@ -3,7 +3,7 @@ import * as s from "./schema.ts";
 /** Most bytes of a document's content (docs/reference.md, "Knowledge"). */
 export const MAX_DOCUMENT_BYTES = 204_800;
 
-export const tag = s.line(64);
+const tag = s.line(64);
 
 const body = {
   title: s.line(300),

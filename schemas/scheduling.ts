@@ -73,7 +73,7 @@ const bookingField = s.component("BookingField", {
 });
 export type BookingField = s.Infer<typeof bookingField>;
 
-export const location = s.component("Location", {
+const location = s.component("Location", {
   type: s.folded(
     s.formed("^[a-z][a-z0-9_:-]{0,31}$", "must be 1 to 32 letters, digits, _, : and -, the first a letter"),
     locationTypes,

@@ -9,7 +9,7 @@ export interface Schema<T> {
   readonly [shape]?: T;
 }
 
-export interface Optional<T> extends Schema<T> {
+interface Optional<T> extends Schema<T> {
   readonly [absent]: true;
 }
 

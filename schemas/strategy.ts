@@ -10,7 +10,7 @@ export const strategyQuery = s.object({
   limit: s.withDefault(s.integer(1), 5),
 });
 
-export const group = s.component("StrategyGroup", {
+const group = s.component("StrategyGroup", {
   matchCount: s.integer(0),
   items: s.array(s.object({ documentId: s.string(), title: s.string(), summary: s.string(), score: s.number() })),
 });

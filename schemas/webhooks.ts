@@ -104,7 +104,7 @@ export interface StoredWebhook extends Webhook {
   previous: FormerSecret[] | FormerSecret | null;
 }
 
-export const attempt = s.component("WebhookAttempt", {
+const attempt = s.component("WebhookAttempt", {
   at: s.instant,
   durationMs: s.integer(0),
   /** HTTP status; null without a response. */

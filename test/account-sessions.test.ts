@@ -6,7 +6,7 @@ import type { Test as SuperTest } from "supertest";
 import t, { type Test } from "tap";
 import { revokeRole, setEntitlement } from "../core/account/handles.ts";
 import { challengeOf } from "../core/account/pairing.ts";
-import { Sessions } from "../core/account/sessions.ts";
+import { SessionTokens } from "../core/account/session-tokens.ts";
 import { readEnv } from "../core/platform/env.ts";
 import type { Fail } from "../core/platform/errors.ts";
 import { keys } from "../core/store/keys.ts";
@@ -31,7 +31,7 @@ function movable(t: Test, env: Record<string, string>) {
   const time = stopDate(t);
   const settings = readEnv({ BASE_URL: "http://service.test", REDIS_URL: "redis://127.0.0.1:1", ...env });
   const own = { kid: "own", publicJwk: { kty: "OKP", kid: "own" } };
-  const sessions = new Sessions(settings, own as never, { isLive: async () => true });
+  const sessions = new SessionTokens(settings, own as never, { isLive: async () => true });
   const code = (token: string) =>
     sessions.check(token).then(
       () => "accepted",

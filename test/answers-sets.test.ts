@@ -93,7 +93,7 @@ t.test("the prompt contains the facts of at least 97 of 100 questions of each se
   for (const { set, replies } of answered) {
     const answerable = replies.filter(({ asked }) => asked.kind === "answerable");
     const absent = answerable.filter(({ asked, question }) => {
-      const from = { library: set.library, place: { here: asked.page }, page: undefined, question };
+      const from = { library: set.library, context: { here: asked.page }, page: undefined, question };
       return !factsIn(asked, chatPrompt(from, []).messages[0]!.content);
     });
     t.ok(

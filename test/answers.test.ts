@@ -1252,7 +1252,7 @@ t.test("a block that is no card is never quoted", async (t) => {
 
 const promptOf = (sources: Parameters<typeof openLibrary>[0], text: string, said = "Hello.") => {
   const question = readQuestion(text, "en");
-  const found = { library: openLibrary(sources), place: {}, page: undefined, question };
+  const found = { library: openLibrary(sources), context: {}, page: undefined, question };
   return chatPrompt(found, [{ role: "user", text: said }]);
 };
 

@@ -6,7 +6,7 @@ import process from "node:process";
 import { Worker } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import t, { type Test as TapTest } from "tap";
-import { Sessions } from "../core/account/sessions.ts";
+import { SessionTokens } from "../core/account/session-tokens.ts";
 import { accessToken } from "../core/engines/calendars/access-tokens.ts";
 import { calendarObject, writtenSequence } from "../core/engines/calendars/calendar-file.ts";
 import { openDns } from "../core/engines/mail/dns.ts";
@@ -126,7 +126,7 @@ t.test("a key set that is endless, compressed, deep or silent is no key set, and
     const AUTH_JWKS_URL = await listening(t, answer);
     const env = readEnv({ AUTH_JWKS_URL, AUTH_ISSUER: "https://signer.example" });
     const own = { kid: "own", publicJwk: { kty: "OKP", kid: "own" } };
-    const sessions = new Sessions(env, own as never, { isLive: async () => true, outbound: outbound(t) });
+    const sessions = new SessionTokens(env, own as never, { isLive: async () => true, outbound: outbound(t) });
     const claims = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
     const signed = [claims({ alg: "EdDSA", kid: "theirs" }), claims({ iss: "https://signer.example" }), "x"].join(".");
     const started = Date.now();

@@ -7,7 +7,7 @@ import { withSignal } from "../core/platform/signals.ts";
 import { type JobData, type JobName, jobs } from "../schemas/jobs.ts";
 
 /** One attempt of a job, for functions that need to know which. */
-export interface Attempt {
+interface Attempt {
   /** 1 for the first; attempts that crashed count too. */
   number: number;
   /** True if a failure now is final. */

@@ -5,7 +5,7 @@ import { isOptional, nameOf, propertiesOf, publishedOf, type Schema, sourceOf } 
 export type Published = Record<string, unknown>;
 
 /** The named shapes that have been written so far. */
-export type Components = Record<string, Published>;
+type Components = Record<string, Published>;
 
 /** The named shapes that operations refer to, and the base URL. */
 export interface Surroundings {

@@ -27,7 +27,7 @@ export {
   pagesCounter,
   pagesCounterOf,
   setHandleActive,
-  throttleTag,
+  takeHandleToken,
 } from "./handles.ts";
 export {
   decideByForm,
@@ -39,7 +39,7 @@ export {
 } from "./pairing.ts";
 export { sendServiceMail } from "./service-mail.ts";
 export { endSession, listSessions, useSession } from "./session-store.ts";
-export { Sessions } from "./sessions.ts";
+export { SessionTokens } from "./session-tokens.ts";
 export { displayNameOf, readSettings, settingsOf, updateSettings } from "./settings.ts";
 export { openSignIn, type SignInStep, sendSignInCode, signIn } from "./sign-in.ts";
 export { resealSigningKey, signingKey } from "./signing.ts";

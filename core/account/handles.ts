@@ -7,7 +7,7 @@ import { coalesce } from "../store/coalesce.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
-import { sharedTag } from "../store/throttle.ts";
+import { type Limit, sharedTag, takeToken } from "../store/throttle.ts";
 
 type HandleRecord = { handle: string; account: string; active: boolean };
 
@@ -55,9 +55,10 @@ export async function accountOf(redis: Redis, handle: string): Promise<string | 
   return account;
 }
 
-/** The hash tag of a handle's throttle buckets; unknown handles share one. */
-export async function throttleTag(redis: Redis, handle: string): Promise<string> {
-  return (await accountOf(redis, handle)) === undefined ? sharedTag(handle) : handle;
+/** Takes one token of a handle's bucket, of which unknown handles share one; `rate_limited` with the wait if it is empty. */
+export async function takeHandleToken(store: Pick<Runtime, "redis">, handle: string, limit: Limit): Promise<void> {
+  const isKnown = (await accountOf(store.redis, handle)) !== undefined;
+  await takeToken(store, { ...limit, tag: isKnown ? handle : sharedTag(handle) });
 }
 
 interface NewHandle {

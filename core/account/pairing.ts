@@ -10,7 +10,7 @@ import { sameText } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { digestTag, takeToken } from "../store/throttle.ts";
+import { takeNetworkToken } from "../store/throttle.ts";
 import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 import { handlesOf } from "./handles.ts";
 import { deviceName, removeSession, startSession } from "./session-store.ts";
@@ -51,7 +51,7 @@ export async function startPairing(
   caller: Caller,
 ): Promise<shape.PairingStarted> {
   const { redis, env } = runtime;
-  await takeToken(runtime, { name: "pairing", tag: digestTag(env, caller.network ?? ""), ...START_LIMIT });
+  await takeNetworkToken(runtime, caller, { name: "pairing", ...START_LIMIT });
   const attemptId = runtime.id(`att_${newCode()}_`);
   // The name from the body wins over the user agent.
   const device = deviceName(input.deviceName, input.userAgent);

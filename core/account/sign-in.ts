@@ -12,7 +12,7 @@ import { isSigned, isSixDigits, sign, sixDigits } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
-import { digestTag, takeToken } from "../store/throttle.ts";
+import { digestTag, takeNetworkToken, takeToken } from "../store/throttle.ts";
 import { sessionCookie, sessionOfCookie } from "./browser-sessions.ts";
 import { userOfEmail } from "./handles.ts";
 import { sendServiceMail } from "./service-mail.ts";
@@ -131,7 +131,7 @@ async function admitCodeRequest(
   const [id = "", mac = ""] = readCookie(cookie, knownBrowserCookie)?.split(".") ?? [];
   const browser = isSigned(env, "known browser", `${id} ${email}`, mac) ? id : undefined;
   if (browser === undefined)
-    await takeToken(runtime, { name: "sign-in-network", tag: digestTag(env, network), ...NETWORK_LIMIT });
+    await takeNetworkToken(runtime, { network }, { name: "sign-in-network", ...NETWORK_LIMIT });
   const origin = digestTag(env, email, browser ?? network);
   await takeToken(runtime, { name: "sign-in-address", tag: origin, ...ADDRESS_LIMIT });
   await takeToken(runtime, { name: "sign-in-mail", tag: digestTag(env, email, browser ?? ""), ...MAIL_LIMIT });

@@ -48,7 +48,7 @@ export async function draftAnswer(runtime: Runtime, request: AnswerRequest, cont
   const { question } = found;
   const talk = smallTalk(question);
   if (talk) return { ...talk, text: piecesOf(talk.markdown), degraded: false };
-  const reply = replyTo(found.library, question, { ...found.place, formless: request.isWhole });
+  const reply = replyTo(found.library, question, { ...found.context, formless: request.isWhole });
   const plain = quoted(reply, found.degraded, question);
   if (runtime.model.writer === undefined || found.library.sections.length === 0) return plain;
   const draft = await new ModelPart(runtime.model.writer, { ...context, runtime, request, reply }).begin();

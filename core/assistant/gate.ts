@@ -1,17 +1,15 @@
-import { isAgentEnabled, throttleTag } from "../account/face.ts";
+import { isAgentEnabled, takeHandleToken } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { takeToken } from "../store/throttle.ts";
 
 type PathOfPage = { handle?: string; pageSlug?: string };
 
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitQuestion(runtime: Runtime, page: Record<string, string>): Promise<void> {
   const { PUBLIC_PAGE_AGENT_RATE: rate, PUBLIC_PAGE_AGENT_BURST: burst } = runtime.env;
-  const tag = await throttleTag(runtime.redis, page.handle ?? "");
   const [, open] = await Promise.all([
-    takeToken(runtime, { name: "assistant", tag, rate, burst }),
+    takeHandleToken(runtime, page.handle ?? "", { name: "assistant", rate, burst }),
     isOpen(runtime, page),
   ]);
   if (!open) throw new Fail("not_found");

@@ -4,7 +4,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { asObject } from "../platform/json.ts";
 
 /** The parsed chat request; its messages are untrusted. */
-export interface ChatRequest {
+interface ChatRequest {
   question: string;
   /** Earlier messages, oldest first; untrusted. */
   history: Turn[];

@@ -28,12 +28,12 @@ interface ChatPrompt {
 
 /** Numbers as much public text as fits, and asks for short sentences that cite it. */
 export function chatPrompt(
-  { library, place, page, question }: Pick<PublicLibrary, "library" | "place" | "page" | "question">,
+  { library, context, page, question }: Pick<PublicLibrary, "library" | "context" | "page" | "question">,
   history: readonly Turn[],
 ): ChatPrompt {
   const mark = newMark();
   const passageCost = (text: string) => cost(text) + PASSAGE_COST;
-  const passages = passagesFor(library, question, { ...place, budget: EVIDENCE_COST, costOf: passageCost });
+  const passages = passagesFor(library, question, { ...context, budget: EVIDENCE_COST, costOf: passageCost });
   const evidence = passages.map((passage, at) => passageText(passage, at + 1)).join("\n\n");
   const links = fitting(buttonsOf(page), EVIDENCE_COST - cost(evidence));
   const content = `${rules(mark)}\n\n<${mark}>\n${[evidence, links].filter((part) => part !== "").join("\n\n")}\n</${mark}>\n\n${reminder(mark, question)}`;

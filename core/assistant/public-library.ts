@@ -4,8 +4,8 @@ import {
   type Library,
   openLibrary,
   openLibraryInSlices,
-  type Place,
   type Question,
+  type QuestionContext,
   readMarkdown,
   readQuestion,
   type Source,
@@ -27,7 +27,7 @@ export interface PublicLibrary {
   question: Question;
   library: Library;
   page: PublicPage | undefined;
-  place: Place;
+  context: QuestionContext;
   /** The sections that match the question, the best first. */
   ranked: Library["sections"];
   /** Lesson cards by the id of their source. */
@@ -84,11 +84,11 @@ export async function publicLibrary(
   const { library, cards } = isWhole
     ? whole
     : partOf(whole, { page, question, found: knowledge.documents ? NO_HITS : found });
-  const place = { here: pageSlug, near: nearSections(library, found) };
-  const ranked = library.rank(question, place);
+  const context = { here: pageSlug, near: nearSections(library, found) };
+  const ranked = library.rank(question, context);
   const hasDocuments = (knowledge.documents ?? found.hits).length > 0;
   const mode = modeOf(pages, pageSlug, hasDocuments ? found.mode : undefined);
-  return { question, library, cards, place, ranked, page, mode, degraded: found.degraded };
+  return { question, library, cards, context, ranked, page, mode, degraded: found.degraded };
 }
 
 /** A short follow-up is searched together with the visitor's previous question. */
@@ -160,7 +160,7 @@ function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]
 }
 
 /** Sections that contain the nearest passages of a vector search. */
-function nearSections(library: Library, { hits, mode }: SearchResult): Place["near"] & object {
+function nearSections(library: Library, { hits, mode }: SearchResult): QuestionContext["near"] & object {
   const near = mode === "vector" ? hits.slice(0, NEAR_HITS).map(({ passage }) => passage) : [];
   const isNear = ({ source, blocks }: Library["sections"][number]) =>
     near.some(

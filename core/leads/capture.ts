@@ -4,7 +4,7 @@ import type { leadAccepted, newLead } from "../../schemas/leads.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
 import type { WebhookEventType } from "../../schemas/webhooks.ts";
-import { isAgentEnabled, throttleTag } from "../account/face.ts";
+import { isAgentEnabled, takeHandleToken } from "../account/face.ts";
 import { campaignOf, findCampaign } from "../campaigns/face.ts";
 import { canonicalAddress } from "../platform/address.ts";
 import { delayUntil } from "../platform/clock.ts";
@@ -17,7 +17,6 @@ import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
-import { takeToken } from "../store/throttle.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { awaitsCode, type LeadInput, overlaid, presentLead, readLeadInput, type StoredLead } from "./content.ts";
 
@@ -29,9 +28,8 @@ type Acceptance = Infer<typeof leadAccepted>;
 /** Throttle and gate of the lead route, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitLead(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_LEADS_RATE: rate, PUBLIC_LEADS_BURST: burst } = runtime.env;
-  const tag = await throttleTag(runtime.redis, handle);
   const [, enabled] = await Promise.all([
-    takeToken(runtime, { name: "leads", tag, rate, burst }),
+    takeHandleToken(runtime, handle, { name: "leads", rate, burst }),
     isAgentEnabled(runtime, handle),
   ]);
   if (!enabled) throw new Fail("not_found");

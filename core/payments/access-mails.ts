@@ -12,7 +12,7 @@ import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { job } from "../store/outbox.ts";
-import { digestTag, hasToken, takeToken } from "../store/throttle.ts";
+import { digestTag, hasToken, takeNetworkToken, takeToken } from "../store/throttle.ts";
 import { findPurchase, type KnownPurchase, purchaseOfBuyer } from "./purchases.ts";
 
 const linkPurpose = "page purchase link";
@@ -24,8 +24,8 @@ const ASK_LIMIT = { burst: 20, rate: 1 / 60 };
 const MAIL_LIMIT = { burst: 3, rate: 5 / 86_400 };
 
 /** Counts a request for a link, before anything is read; `rate_limited`. */
-export async function admitAsker(runtime: Runtime, _path: unknown, { network = "" }: Caller): Promise<void> {
-  await takeToken(runtime, { name: "access-ask", tag: digestTag(runtime.env, network), ...ASK_LIMIT });
+export async function admitAsker(runtime: Runtime, _path: unknown, caller: Caller): Promise<void> {
+  await takeNetworkToken(runtime, caller, { name: "access-ask", ...ASK_LIMIT });
 }
 
 /**

@@ -30,7 +30,7 @@ import {
   settlePayment,
 } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
-import { digestTag, takeToken } from "../store/throttle.ts";
+import { takeNetworkToken } from "../store/throttle.ts";
 import { findPurchase, recordPageRefund, recordPurchase, refundedAt } from "./purchases.ts";
 
 type BookingName = { handle: string; bookingUid: string };
@@ -54,8 +54,8 @@ export function openPayments(env: Env, runtime: () => Runtime): PaymentProvider 
 }
 
 /** Counts a call of a checkout route, before anything is read; `rate_limited`. */
-export async function admitPayer(runtime: Runtime, _path: unknown, { network = "" }: Caller): Promise<void> {
-  await takeToken(runtime, { name: "checkout", tag: digestTag(runtime.env, network), ...CHECKOUT_LIMIT });
+export async function admitPayer(runtime: Runtime, _path: unknown, caller: Caller): Promise<void> {
+  await takeNetworkToken(runtime, caller, { name: "checkout", ...CHECKOUT_LIMIT });
 }
 
 /** Opens a checkout for a paid page and returns its address. `page_not_found`, `payment_provider_not_connected`. */

@@ -1,7 +1,7 @@
 import { type ErrorCode, errors, type InputError } from "../../schemas/errors.ts";
 
 /** Details of a failure besides its code. The client may see everything here. */
-export interface FailDetails {
+interface FailDetails {
   detail?: string;
   errors?: InputError[];
   /** Seconds after which a retry makes sense. */

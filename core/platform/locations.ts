@@ -1,5 +1,5 @@
 /** The names of the usual types of locations, in one language. */
-export interface LocationNames {
+interface LocationNames {
   online: string;
   phone: string;
   inPerson: string;

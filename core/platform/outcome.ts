@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 
 /** How a result came about: created, or replayed from an earlier request. */
-export type Outcome = "created" | "replayed";
+type Outcome = "created" | "replayed";
 
 const outcomes = new WeakMap<object, Outcome>();
 

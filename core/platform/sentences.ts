@@ -4,7 +4,7 @@ import { calendarNames } from "./formats.ts";
 import { lazy } from "./lazy.ts";
 
 /** An exact piece of a text. */
-export interface Piece {
+interface Piece {
   text: string;
   start: number;
 }

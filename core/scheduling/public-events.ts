@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { PublicEvent, slotQuery } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { throttleTag } from "../account/face.ts";
+import { takeHandleToken } from "../account/face.ts";
 import {
   type AvailableSlots,
   availableSlots,
@@ -13,7 +13,6 @@ import {
 import { day, minute } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { takeToken } from "../store/throttle.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 import { type BookableEvent, type CatalogSnapshot, isPublicEvent, readCatalogSnapshot } from "./catalog.ts";
 import { bookedTimes, cachedTimes, type Times } from "./times.ts";
@@ -28,8 +27,7 @@ const MAX_CACHED_BYTES = 16 * 2 ** 20;
 export async function admitVisitor(runtime: Runtime, { handle = "" }: Record<string, string>): Promise<void> {
   const { PUBLIC_SCHEDULING_RATE: rate, PUBLIC_SCHEDULING_BURST: burst } = runtime.env;
   if (rate === undefined) return;
-  const tag = await throttleTag(runtime.redis, handle);
-  await takeToken(runtime, { name: "scheduling", tag, rate, burst: burst ?? rate });
+  await takeHandleToken(runtime, handle, { name: "scheduling", rate, burst: burst ?? rate });
 }
 
 /** The public event types of a handle, oldest first; `not_found` for an unknown or inactive handle. */

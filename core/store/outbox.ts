@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { type JobsOptions, Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { type JobData, type JobName, jobs, joint, type QueueName } from "../../schemas/jobs.ts";
+import { type JobData, type JobName, jobs, mergeable, type QueueName } from "../../schemas/jobs.ts";
 import { batchesOf } from "../platform/batches.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Log } from "../platform/log-events.ts";
@@ -97,7 +97,7 @@ export class Queues implements Outbox {
     const all = found.flatMap((json) => (json === null ? [] : [JSON.parse(json) as Job]));
     const list = all.filter(({ name }) => name in jobs);
     if (list.length > 0) {
-      await this.later(...joined(list));
+      await this.later(...merged(list));
       await this.#redis.hdel(keys.outbox(tag), ...list.map(({ id }) => id));
     }
     if (list.length < all.length) throw new Error(`The outbox of ${tag} has jobs that only a newer deploy knows.`);
@@ -175,23 +175,23 @@ function outboxEntries(list: (Job | EventJob)[]): OutboxEntry[] {
   return list.map(({ event, ...job }) => ({ id: job.id, json: JSON.stringify(job), event }));
 }
 
-/** The jobs of one tag to enqueue; joinable jobs of a burst become one. */
-function joined(list: Job[]): Job[] {
-  const groups = batchesOf(list.filter(isJoint), joint.maxItems);
-  return [...list.filter((one) => !isJoint(one)), ...groups.map(asOne)];
+/** The jobs of one tag to enqueue; mergeable jobs of a burst become one. */
+function merged(list: Job[]): Job[] {
+  const groups = batchesOf(list.filter(isMergeable), mergeable.maxItems);
+  return [...list.filter((one) => !isMergeable(one)), ...groups.map(mergedJob)];
 }
 
-function isJoint(one: Job): one is Job<typeof joint.one> {
-  return one.name === joint.one;
+function isMergeable(one: Job): one is Job<typeof mergeable.one> {
+  return one.name === mergeable.one;
 }
 
 /** The id covers the whole job: the same jobs get the same id, and no others do. */
-function asOne(group: Job<typeof joint.one>[]): Job {
-  const [first, ...others] = group as [Job<typeof joint.one>, ...Job[]];
+function mergedJob(group: Job<typeof mergeable.one>[]): Job {
+  const [first, ...others] = group as [Job<typeof mergeable.one>, ...Job[]];
   if (others.length === 0) return first;
   const digest = digestOf(group.map(({ id }) => id).join());
   const eventIds = group.map(({ data }) => data.eventId);
-  return job(joint.several, `${first.id}-${digest}`, { handle: first.data.handle, eventIds });
+  return job(mergeable.several, `${first.id}-${digest}`, { handle: first.data.handle, eventIds });
 }
 
 /** A waiting job contains no options: the worker decides about attempts and retention. */

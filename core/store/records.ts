@@ -47,7 +47,8 @@ interface Change<T> {
   expectedVersion?: number | undefined;
   /** The next record; undefined if it stays as it is, and nothing is written. */
   change: (current: Versioned<T>) => T | undefined | Promise<T | undefined>;
-  jobs?: (next: T, before: T) => (Job | EventJob)[];
+  /** The jobs of the change, made of the record after it and before it. */
+  jobs?: (next: Versioned<T>, before: Versioned<T>) => (Job | EventJob)[];
   companion?: (next: T) => Companion;
 }
 
@@ -119,9 +120,10 @@ export class Records<T> {
     if ((expectedVersion ?? version) !== version) throw conflict(version);
     const value = await change(current);
     if (value === undefined) return { record: current };
-    const more = { jobs: jobs?.(value, current) ?? [], ...(companion ? { companion: companion(value) } : {}) };
+    const next: Versioned<T> = { ...value, version: version + 1 };
+    const more = { jobs: jobs?.(next, current) ?? [], ...(companion ? { companion: companion(value) } : {}) };
     const result = await this.#put(store, handle, { id, value, at: 0, version, ...more });
-    return result === "written" ? { record: { ...value, version: version + 1 } } : undefined;
+    return result === "written" ? { record: next } : undefined;
   }
 
   async #put(store: Store, handle: string, written: Versioned<NewRecord<T>>): Promise<string> {

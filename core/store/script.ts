@@ -19,7 +19,7 @@ interface Columns {
 }
 
 /** A script of core/store/lua. It runs with its keys by name and one input, and resolves with its result. */
-export interface Script<K extends string, I, R> {
+interface Script<K extends string, I, R> {
   (redis: Redis, keys: Record<K, string>, input: I): Promise<R>;
   readonly file: string;
   readonly keys: readonly K[];

@@ -1,17 +1,21 @@
 import { sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime } from "../platform/runtime.ts";
 import { sign } from "../platform/sealing.ts";
 import { keys } from "./keys.ts";
 import { scripts } from "./scripts.ts";
 
-/** A token bucket: `rate` tokens per second, at most `burst`, one bucket per tag. */
-interface Bucket {
+/** A kind of token buckets: `rate` tokens per second, at most `burst`. */
+export interface Limit {
   name: string;
-  /** A known handle, or a result of `digestTag` or `sharedTag`; never a text that a visitor chose. */
-  tag: string;
   rate: number;
   burst: number;
+}
+
+/** One bucket of a kind. */
+interface Bucket extends Limit {
+  /** A known handle, or a result of `digestTag` or `sharedTag`; never a text that a visitor chose. */
+  tag: string;
 }
 
 /** The tag of a bucket for visitors' data, such as a network and a mail address: a keyed digest (HMAC-SHA-256) of the parts. */
@@ -28,6 +32,15 @@ export function sharedTag(name: string): string {
 export async function takeToken(store: Pick<Runtime, "redis">, bucket: Bucket): Promise<void> {
   const wait = await tokenWait(store, bucket);
   if (wait > 0) throw new Fail("rate_limited", { retryAfter: Math.ceil(wait / 1000) });
+}
+
+/** The same for the bucket of the caller's network. */
+export function takeNetworkToken(
+  runtime: Pick<Runtime, "redis" | "env">,
+  { network = "" }: Pick<Caller, "network">,
+  limit: Limit,
+): Promise<void> {
+  return takeToken(runtime, { ...limit, tag: digestTag(runtime.env, network) });
 }
 
 /** True if the bucket had a token, which is taken. */

@@ -6,7 +6,7 @@ import { sliceClock } from "../../platform/slices.ts";
 import type { Block } from "./blocks.ts";
 import { figuresIn, holdsFigure } from "./figures.ts";
 import type { Passage } from "./grounding.ts";
-import { Library, type Place } from "./library.ts";
+import { Library, type QuestionContext } from "./library.ts";
 import { readMarkdown } from "./markdown.ts";
 import { holdsPhrase, isPhrase, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
@@ -21,7 +21,7 @@ import { termsIn } from "./words.ts";
 export type { Link, PublicText } from "./blocks.ts";
 export { Grounding, type Passage } from "./grounding.ts";
 export { absoluteAddress, readHtml } from "./html.ts";
-export type { Library, Place } from "./library.ts";
+export type { Library, QuestionContext } from "./library.ts";
 export { readMarkdown } from "./markdown.ts";
 export { type Question, readQuestion, type Turn, type Wish } from "./question.ts";
 export type { Source, Unit } from "./sections.ts";
@@ -75,12 +75,16 @@ export function smallTalk({ intent, language }: Question): Reply | undefined {
   return { kind: intent === "declined" ? "declined" : "talk", markdown, units: [] };
 }
 
-/** Answers from public text alone. `place.here` is the id of the visitor's page; `formless` if no form can follow. */
-export function replyTo(library: Library, question: Question, place: Place & { formless?: boolean } = {}): Reply {
+/** Answers from public text alone. `context.here` is the id of the visitor's page; `formless` if no form can follow. */
+export function replyTo(
+  library: Library,
+  question: Question,
+  context: QuestionContext & { formless?: boolean } = {},
+): Reply {
   const { phrases } = wordsOf(question.language).answers;
-  const quote = bestQuote(library, question, place);
+  const quote = bestQuote(library, question, context);
   if (quote.outcome === "none" || (quote.outcome === "closest" && question.wish)) {
-    const isOffered = question.wish && !place.formless;
+    const isOffered = question.wish && !context.formless;
     return { kind: "none", markdown: isOffered ? phrases.contact : phrases.unanswered, units: [] };
   }
   const before = quote.outcome === "closest" ? [`${phrases.unanswered} ${phrases.closest}`] : [];
@@ -89,10 +93,10 @@ export function replyTo(library: Library, question: Question, place: Place & { f
 }
 
 /** The opening of the visitor's page answers a question about the page, and one that names nothing if no other text does. */
-function bestQuote(library: Library, question: Question, place: Place): Quote {
-  const page = library.sections.find(({ source }) => source.id === place.here)?.source;
+function bestQuote(library: Library, question: Question, context: QuestionContext): Quote {
+  const page = library.sections.find(({ source }) => source.id === context.here)?.source;
   if (page && (question.intent === "page" || isBare(question))) return openingOf(library, page);
-  const found = quoteFor(library, question, place);
+  const found = quoteFor(library, question, context);
   const isOpening = found.outcome === "none" && question.alone !== undefined && isBare(question.alone);
   return page && isOpening ? openingOf(library, page) : found;
 }
@@ -117,7 +121,7 @@ export function* piecesOf(markdown: string): Generator<string> {
  * Passages for a prompt, in units of `costOf` within `budget`. All public text in reading order if it fits, the visitor's page first; else
  * the sections that match the question, the best first, and then as many others as fit.
  */
-export function passagesFor(library: Library, question: Question, options: Place & Budget): Passage[] {
+export function passagesFor(library: Library, question: Question, options: QuestionContext & Budget): Passage[] {
   const isHere = ({ source }: Section) => source.id === options.here;
   const inOrder = [...library.sections].sort((one, other) => Number(isHere(other)) - Number(isHere(one)));
   const whole = fitting(inOrder, options);

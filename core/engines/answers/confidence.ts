@@ -1,4 +1,4 @@
-import type { Hit, Place } from "./library.ts";
+import type { Hit, QuestionContext } from "./library.ts";
 import type { Question } from "./question.ts";
 
 /**
@@ -24,7 +24,7 @@ const WEIGHTS = {
 const SHORT = 300;
 
 /** The confidence that the first of one or more hits answers a question. */
-export function confidenceIn(hits: readonly Hit[], question: Question, { here }: Place): number {
+export function confidenceIn(hits: readonly Hit[], question: Question, { here }: QuestionContext): number {
   const best = hits[0]!;
   const other = hits.find(({ unit }) => unit.section !== best.unit.section);
   const isEveryday = question.subjects.length > 0 && question.subjects.every(({ isCommon }) => isCommon);

@@ -22,7 +22,7 @@ export interface Hit {
 }
 
 /** The id of the visitor's page, and the sections that an embedding finds near the question. */
-export interface Place {
+export interface QuestionContext {
   here?: string | undefined;
   near?: ReadonlySet<Section>;
 }
@@ -111,20 +111,20 @@ export class Library {
   }
 
   /** The sections that match a question, the best first. */
-  rank(question: Question, place: Place = {}): Section[] {
-    return this.#rank(this.#partsOf(question), question, place);
+  rank(question: Question, context: QuestionContext = {}): Section[] {
+    return this.#rank(this.#partsOf(question), question, context);
   }
 
   /** The units of the best sections, the best first. */
-  hits(question: Question, place: Place = {}): Hit[] {
+  hits(question: Question, context: QuestionContext = {}): Hit[] {
     const parts = this.#partsOf(question);
     const isUnknown = parts.every(({ shape, words }) => shape || words[0]!.size === 0);
     const sections =
       isUnknown && parts.some(({ shape }) => shape)
-        ? this.#first(place)
-        : this.#rank(parts, question, place).slice(0, MAX_SECTIONS_READ);
+        ? this.#first(context)
+        : this.#rank(parts, question, context).slice(0, MAX_SECTIONS_READ);
     return sections
-      .flatMap((section) => this.#hitsIn(section, parts, this.#lead(section, question, place)))
+      .flatMap((section) => this.#hitsIn(section, parts, this.#lead(section, question, context)))
       .sort((one, other) => other.score - one.score);
   }
 
@@ -133,8 +133,8 @@ export class Library {
     return this.#likeness.memo([language, ...forms].join(" "));
   }
 
-  #rank(parts: readonly Part[], question: Question, place: Place): Section[] {
-    const scores = new Map([...(place.near ?? [])].map(({ at }) => [at, 0]));
+  #rank(parts: readonly Part[], question: Question, context: QuestionContext): Section[] {
+    const scores = new Map([...(context.near ?? [])].map(({ at }) => [at, 0]));
     for (const { words, weight } of parts.filter(({ shape }) => !shape)) {
       const held = new Map<number, number>();
       for (const [term, near] of words[0]!)
@@ -144,13 +144,13 @@ export class Library {
     }
     return [...scores]
       .map(([at, score]) => ({ section: this.sections[at]!, score }))
-      .map(({ section, score }) => ({ section, score: score * this.#lead(section, question, place) }))
+      .map(({ section, score }) => ({ section, score: score * this.#lead(section, question, context) }))
       .sort((one, other) => other.score - one.score)
       .map(({ section }) => section);
   }
 
   /** The sections of the visitor's page and the first of the others. */
-  #first({ here }: Place): Section[] {
+  #first({ here }: QuestionContext): Section[] {
     const own = this.sections.filter(({ source }) => source.id === here);
     return [...new Set([...own, ...this.sections])].slice(0, MAX_SECTIONS_SCANNED);
   }
@@ -208,7 +208,7 @@ export class Library {
     return Math.log(1 + Math.max(1, this.sections.length));
   }
 
-  #lead(section: Section, question: Question, { here, near }: Place): number {
+  #lead(section: Section, question: Question, { here, near }: QuestionContext): number {
     const isHere = here !== undefined && section.source.id === here;
     const isSpoken = section.language === question.language;
     return 1 + (isHere ? OWN_PAGE : 0) + (isSpoken ? OWN_LANGUAGE : 0) + (near?.has(section) ? NEAR : 0);

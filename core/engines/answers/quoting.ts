@@ -3,7 +3,7 @@ import { clip, oneLine } from "../../platform/characters.ts";
 import type { Block } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
-import type { Hit, Library, Place } from "./library.ts";
+import type { Hit, Library, QuestionContext } from "./library.ts";
 import type { Question } from "./question.ts";
 import { isContinued, type Section, type Source, type Unit, unitsOf } from "./sections.ts";
 
@@ -36,19 +36,19 @@ const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)
 const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
 
 /** The best public text for a question: an answer, what comes closest, or nothing, by evidence alone. */
-export function quoteFor(library: Library, { alone, ...question }: Question, place: Place): Quote {
-  const whole = quoteOf(library, question, place);
+export function quoteFor(library: Library, { alone, ...question }: Question, context: QuestionContext): Quote {
+  const whole = quoteOf(library, question, context);
   if (whole.outcome === "answer" || !alone) return whole;
-  const own = quoteOf(library, alone, place);
+  const own = quoteOf(library, alone, context);
   return own.confidence > whole.confidence ? own : whole;
 }
 
-function quoteOf(library: Library, question: Question, place: Place): Quote {
+function quoteOf(library: Library, question: Question, context: QuestionContext): Quote {
   const { said = "" } = question;
-  const hits = library.hits(question, place).filter(({ unit }) => !said.includes(markOf(unit)));
+  const hits = library.hits(question, context).filter(({ unit }) => !said.includes(markOf(unit)));
   const best = hits[0];
   if (best === undefined || best.share < COMES_CLOSEST) return NOTHING;
-  const confidence = confidenceIn(hits, question, place);
+  const confidence = confidenceIn(hits, question, context);
   const outcome = confidence >= ANSWERS ? "answer" : "closest";
   // A reader of one language is not shown the same in another.
   const spoken = [question.language, best.unit.section.language];

@@ -45,7 +45,7 @@ interface SessionChecks {
 /**
  * Verifies session tokens of this service and of the external signer (docs/reference.md, "Session tokens"). It does not check membership.
  */
-export class Sessions implements TokenVerifier {
+export class SessionTokens implements TokenVerifier {
   readonly #env: Env;
   readonly #own: SigningKey;
   readonly #ownKeys: JWTVerifyGetKey;
