@@ -11,6 +11,8 @@ t.test("an invalid setting is refused by name, with the expected form", (t) => {
     BASE_URL: "localhost:8080",
     LOGIN_BUILTIN: "perhaps",
     REDIS_SENTINELS: "one:26379,two:port",
+    DNS_SERVERS: "127.0.0.1,not a server",
+    OUTBOUND_ALLOW_HOSTS: "127.0.0.1:80,localhost",
     TEST_CLOCK: "5",
     TEST_CLOCK_RATE: "0",
   };
@@ -33,7 +35,11 @@ t.test("valid settings are read, and an empty one counts as absent", (t) => {
     SECRET_KEY: key,
     TEST_CLOCK: "2026-03-01T09:00:00+01:00",
     TRUST_PROXY: "yes",
+    DNS_SERVERS: "::1, [::1]:53,resolver.internal,127.0.0.1:5353",
+    OUTBOUND_ALLOW_HOSTS: "localhost:80,[::1]:8080",
   });
+  t.same(env.DNS_SERVERS, ["::1", "[::1]:53", "resolver.internal", "127.0.0.1:5353"]);
+  t.same(env.OUTBOUND_ALLOW_HOSTS, ["localhost:80", "[::1]:8080"]);
   t.match(env, { PORT: 8080, WORKER_QUEUES: ["email", "webhooks"], SECRET_KEY: key, TRUST_PROXY: true });
   t.equal(env.TEST_CLOCK, Date.UTC(2026, 2, 1, 8));
   t.same(readEnv({ WORKER_QUEUES: "" }).WORKER_QUEUES, []);

@@ -66,7 +66,7 @@ const table = {
   EMAIL_REGION: text("default"),
   EMAIL_FEEDBACK_SECRET: maybe(text("")),
   BOUNCE_IMAP_URL: maybe(url("imap:", "imaps:")),
-  DNS_SERVERS: names(),
+  DNS_SERVERS: hosts(/^(?:[\w.-]+|[\da-f:.]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i),
   EMAIL_QUOTA_PER_DAY: whole(10_000, 0, Number.MAX_SAFE_INTEGER),
 
   GOOGLE_CLIENT_ID: maybe(text("")),
@@ -88,7 +88,7 @@ const table = {
   STRIPE_CONNECT_BASE: base("https://connect.stripe.com"),
   STRIPE_API_BASE: base("https://api.stripe.com"),
 
-  OUTBOUND_ALLOW_HOSTS: names(),
+  OUTBOUND_ALLOW_HOSTS: hosts(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i),
   METRICS_TOKEN: maybe(text("")),
   TEST_CLOCK: maybe(instant),
   TEST_CLOCK_RATE: maybe(real(1)),
@@ -201,6 +201,15 @@ function names(...known: string[]): SettingReader<string[]> {
     const unknown = read.find((name) => known.length > 0 && !known.includes(name));
     if (unknown !== undefined) throw new Malformed(`contains ${unknown}, which is not one of ${known.join(", ")}`);
     return read;
+  };
+}
+
+/** Comma-separated hosts with ports, of a form. */
+function hosts(form: RegExp): SettingReader<string[]> {
+  return (value) => {
+    const read = names()(value);
+    if (read.every((one) => form.test(one))) return read;
+    throw new Malformed("must be a list such as host:port,host:port");
   };
 }
 
