@@ -1,4 +1,5 @@
 import t from "tap";
+import { taggedDocuments } from "../core/knowledge/face.ts";
 import { reindexDocuments } from "../core/knowledge/reindex.ts";
 import { keys } from "../core/store/keys.ts";
 import { job } from "../core/store/outbox.ts";
@@ -43,6 +44,20 @@ t.test("a document is findable by words when its 202 is sent, and READY once ind
     return one.document.status === "READY" && one.document;
   });
   t.match(read, { content: returns.content, chunkCount: body.document.chunkCount });
+});
+
+t.test("documents that are long without having chunks are searched instead of read", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const read = async () => (await taggedDocuments(service.runtime, "acme", "shop"))?.documents.length;
+  const blank = { ...returns, content: `${returns.content}${" ".repeat(200_000)}\n\nAsk us.` };
+  for (let at = 0; at < 22; at++) await owner.post(documents).send(blank).expect(202);
+  t.equal(await read(), 22);
+  const { documentId } = (await owner.post(documents).send(blank).expect(202)).body.document;
+  t.equal(await read(), undefined);
+  await owner.post(query).send({ query: "When does my refund arrive?" }).expect(200);
+  await owner.delete(`${documents}/${documentId}`).expect(204);
+  t.equal(await read(), 22);
 });
 
 t.test("quotes and lists are nested up to 100 deep in a document, and the place of the next is named", async (t) => {

@@ -20,8 +20,12 @@ export interface TaggedDocuments {
   documents: readonly TaggedDocument[];
 }
 
-/** A handle with more chunks is searched instead of read. */
+/**
+ * A handle with more chunks, or more characters, is searched instead of read. Blank text makes no chunks, and a chunk may be long: without
+ * the second limit nothing that is read would fit into a cache, and each question would read it again.
+ */
 const MAX_CHUNKS = 3000;
+const MAX_LENGTH = 4_500_000;
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
 const DOCUMENTS_PER_READ = 64;
 
@@ -53,6 +57,7 @@ async function readTagged(redis: Redis, handle: string, tag: string): Promise<Ta
   const marks = documentMarks(knowledge);
   if ([...marks.values()].reduce((sum, { count }) => sum + count, 0) > MAX_CHUNKS) return undefined;
   const found: TaggedDocument[] = [];
+  let length = 0;
   const indexed = ids.filter((id) => marks.has(id));
   for (const some of batchesOf(indexed, DOCUMENTS_PER_READ)) {
     const rows = (await pipelined(redis, (pipeline) => {
@@ -61,6 +66,8 @@ async function readTagged(redis: Redis, handle: string, tag: string): Promise<Ta
     for (const [row, [title, content, tags]] of rows.entries())
       if (content && tags?.split(tagSeparator).includes(tag))
         found.push({ documentId: some[row]!, title: title ?? "", content });
+    length += rows.reduce((sum, [, content]) => sum + (content?.length ?? 0), 0);
+    if (length > MAX_LENGTH) return undefined;
   }
   return found;
 }
