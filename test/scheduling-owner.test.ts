@@ -1,5 +1,5 @@
 import t from "tap";
-import { putSchedule } from "../core/scheduling/face.ts";
+import { createEventType, putSchedule } from "../core/scheduling/face.ts";
 import { keys } from "../core/store/keys.ts";
 import { openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 import { startService } from "../fixtures/service.ts";
@@ -233,6 +233,32 @@ t.test("a handle has at most 100 schedules, which can all be replaced", async (t
   const input = { handle: "acme", timeZone: "UTC", weeklyAvailability: weekly, overrides: [] };
   const made = await Promise.allSettled(Array.from({ length: 10 }, () => putSchedule(service.runtime, input)));
   t.equal(made.filter(({ status }) => status === "fulfilled").length, 1, "of many in one tick those that fit");
+});
+
+t.test("the schedules and event types of a handle fit into memory, and are still read by visitors", async (t) => {
+  const { owner, event, service } = await openStage(t);
+  const choices = Array.from({ length: 100 }, (_, at) => `${at}`.padEnd(200, "x"));
+  const fields = Array.from({ length: 40 }, (_, at) => ({
+    id: `f${at}`,
+    label: "Pick",
+    type: "select",
+    options: choices,
+  }));
+  const small = await event({ slug: "small" });
+  const body = { title: "Large", durationMinutes: 30, bookingFields: fields };
+  const make = (slug: string) => owner.post(`${base}/event-types`).send({ ...body, slug });
+  const { eventType } = (await make("large-0").expect(201)).body;
+  for (const at of [1, 2, 3, 4]) await make(`large-${at}`).expect(201);
+  const full = { code: "invalid_request", detail: /4194304/ };
+  t.match((await make("large-5").expect(400)).body, full);
+  const update = (id: string, changes: object) => owner.put(`${base}/event-types/${id}`).send(changes);
+  t.match((await update(small, { bookingFields: fields }).expect(400)).body, full);
+  await update(small, { title: "A walk" }).expect(200);
+  await service.visitor.get(`${PUBLIC_EVENTS_PATH}/small`).expect(200);
+  await update(eventType.eventTypeId, { bookingFields: [] }).expect(200);
+  const crowd = [1, 2, 3, 4].map((at) => createEventType(service.runtime, { ...eventType, slug: `late-${at}` }));
+  const made = (await Promise.allSettled(crowd)).filter(({ status }) => status === "fulfilled");
+  t.equal(made.length, 1, "of many in one tick those that fit");
 });
 
 t.test("a slug belongs to one event type, and is free again when that is renamed or deleted", async (t) => {

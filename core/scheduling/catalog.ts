@@ -6,6 +6,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { storedZone } from "../platform/zones.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
+import { withLock } from "../store/lock.ts";
 import { Records } from "../store/records.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 
@@ -38,6 +39,8 @@ interface Catalog {
   version: string;
   /** The version with the creation of the handle: versions start again when a handle is erased and created again. */
   state: string;
+  /** Characters of its JSON. */
+  length: number;
   schedules: StoredSchedule[];
   events: Map<string, BookableEvent>;
 }
@@ -47,10 +50,28 @@ export type CatalogSnapshot = Catalog & { timesVersion: string };
 
 /** Bytes of catalogs that a process keeps; in memory one takes about three times its JSON. */
 const MAX_CACHED_BYTES = 64 * 2 ** 20;
-const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES, ({ schedules, events }) => {
-  const stored = [...events.values()].map(({ event }) => event);
-  return 3 * JSON.stringify({ schedules, stored }).length;
-});
+const catalogsOf = versionedCache<Catalog>(MAX_CACHED_BYTES, ({ length }) => 3 * length);
+
+/** Most characters of a handle's schedules and event types as JSON: a visitor's request reads all of them if they are not cached. */
+const MAX_LENGTH = 4 * 2 ** 20;
+
+/** Characters of a change that need not wait for others: so many of each of a handle's records fit anyway. */
+const SHORT_LENGTH = 6000;
+
+/** Writes a schedule or event type. Of several long ones, each is checked by `mustFitCatalog` after the one before it is written. */
+export function writeToCatalog<T>({ redis }: Runtime, input: { handle: string }, write: () => Promise<T>): Promise<T> {
+  if (JSON.stringify(input).length <= SHORT_LENGTH) return write();
+  return withLock(redis, keys.catalogLock(input.handle), write);
+}
+
+/** `invalid_request` for a schedule or event type that would make the handle's catalog too large, unless it is shorter than `before`. */
+export async function mustFitCatalog(runtime: Runtime, handle: string, next: object, before?: object): Promise<void> {
+  const growth = JSON.stringify(next).length - (before ? JSON.stringify(before).length : 0);
+  const { length = 0 } = (await readCatalogSnapshot(runtime, handle)) ?? {};
+  if (growth <= 0 || length + growth <= MAX_LENGTH) return;
+  const detail = `The schedules and event types of a handle have at most ${MAX_LENGTH} characters; shorten or delete some first.`;
+  throw new Fail("invalid_request", { detail });
+}
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
 export async function readCatalogSnapshot({ redis }: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {
@@ -70,8 +91,9 @@ export async function readCatalogSnapshot({ redis }: Runtime, handle: string): P
       scheduleRecords.all(store, handle),
       eventTypeRecords.all(store, handle),
     ]);
+    const { length } = JSON.stringify({ schedules, stored });
     const events = new Map(stored.map((event) => [event.slug, bookableEventOf(handle, event, schedules)]));
-    return { version, state, schedules, events };
+    return { version, state, length, schedules, events };
   });
   return { ...catalog, timesVersion };
 }

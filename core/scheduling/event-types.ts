@@ -12,7 +12,14 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { type BookableEvent, bookableEventOf, eventTypeRecords, readCatalogSnapshot } from "./catalog.ts";
+import {
+  type BookableEvent,
+  bookableEventOf,
+  eventTypeRecords,
+  mustFitCatalog,
+  readCatalogSnapshot,
+  writeToCatalog,
+} from "./catalog.ts";
 
 /** An event type as its owner sees it, with its effective zone. */
 type EventType = Infer<typeof eventType>;
@@ -35,21 +42,25 @@ export async function createEventType(
   const id = runtime.id("etp_");
   const value = { ...fields, eventTypeId: id, createdAt: stamp, updatedAt: stamp } as StoredEventType;
   const full = `A handle has at most ${MAX_EVENT_TYPES} event types; delete one first.`;
-  await eventTypeRecords.create(runtime, handle, { id, value, at: Date.parse(stamp), max: MAX_EVENT_TYPES, full });
+  await writeToCatalog(runtime, input, async () => {
+    await mustFitCatalog(runtime, handle, value);
+    await eventTypeRecords.create(runtime, handle, { id, value, at: Date.parse(stamp), max: MAX_EVENT_TYPES, full });
+  });
   return { eventType: await toEventType(runtime, handle, { ...value, version: 1 }) };
 }
 
 /** Changes the given fields of an event type; `event_type_not_found`, `event_type_slug_taken`, `version_conflict`. */
 export async function updateEventType(runtime: Runtime, input: EventTypeChange): Promise<{ eventType: EventType }> {
   const { handle, eventTypeId, expectedVersion, ...changes } = input;
-  const value = await eventTypeRecords.change(runtime, handle, {
-    id: eventTypeId,
-    expectedVersion,
-    change: async (current) => {
-      await checkEventType(runtime, handle, changes);
-      return changedBy(current, changes, runtime.now());
-    },
-  });
+  const change = async (current: Stored): Promise<StoredEventType> => {
+    await checkEventType(runtime, handle, changes);
+    const next = changedBy(current, changes, runtime.now());
+    await mustFitCatalog(runtime, handle, next, current);
+    return next;
+  };
+  const value = await writeToCatalog(runtime, input, () =>
+    eventTypeRecords.change(runtime, handle, { id: eventTypeId, expectedVersion, change }),
+  );
   if (value === undefined) throw new Fail("event_type_not_found");
   return { eventType: await toEventType(runtime, handle, value) };
 }

@@ -5,7 +5,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { scheduleRecords } from "./catalog.ts";
+import { mustFitCatalog, scheduleRecords, writeToCatalog } from "./catalog.ts";
 
 /** A schedule as its owner sees it. */
 type Schedule = StoredSchedule & { handle: string; version: number };
@@ -17,21 +17,29 @@ type ScheduleName = Input<"handle" | "scheduleId">;
 const MAX_SCHEDULES = 100;
 
 /** Creates a schedule, or replaces the one with its id; `version_conflict`, times that end before they start. */
-export async function putSchedule(runtime: Runtime, input: ScheduleInput): Promise<{ schedule: Schedule }> {
+export function putSchedule(runtime: Runtime, input: ScheduleInput): Promise<{ schedule: Schedule }> {
+  return writeToCatalog(runtime, input, () => putInTurn(runtime, input));
+}
+
+async function putInTurn(runtime: Runtime, input: ScheduleInput): Promise<{ schedule: Schedule }> {
   const { handle, expectedVersion, scheduleId = runtime.id("sched_") } = input;
   const overrides = checkedTimes(input);
   const at = runtime.now();
   const stamp = new Date(at).toISOString();
   const { timeZone, weeklyAvailability } = input;
   const made = { scheduleId, timeZone, weeklyAvailability, overrides, createdAt: stamp, updatedAt: stamp };
-  const change = (current: StoredSchedule): StoredSchedule => ({ ...made, createdAt: current.createdAt });
+  const change = async (current: StoredSchedule): Promise<StoredSchedule> => {
+    await mustFitCatalog(runtime, handle, made, current);
+    return { ...made, createdAt: current.createdAt };
+  };
   const changed = await scheduleRecords.change(runtime, handle, { id: scheduleId, expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
   if (expectedVersion) throw new Fail("version_conflict", { detail: "The schedule does not exist." });
+  await mustFitCatalog(runtime, handle, made);
   const full = `A handle has at most ${MAX_SCHEDULES} schedules; delete one first.`;
   const created = { id: scheduleId, value: made, at, max: MAX_SCHEDULES, full };
   // A concurrent request may have created it; then this one replaces it.
-  if (!(await scheduleRecords.create(runtime, handle, created))) return putSchedule(runtime, { ...input, scheduleId });
+  if (!(await scheduleRecords.create(runtime, handle, created))) return putInTurn(runtime, { ...input, scheduleId });
   return withOutcome({ schedule: { ...made, handle, version: 1 } }, "created");
 }
 

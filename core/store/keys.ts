@@ -100,6 +100,7 @@ export const keys = {
   eventTypes: (handle: string) => `event-types:{${handle}}`, // zset event type id by creation ms; for ever
   eventTypeSlugs: (handle: string) => `event-type-slugs:{${handle}}`, // hash slug -> event type id; for ever
   catalogVersion: (handle: string) => `catalog-version:{${handle}}`, // counter, bumped by each change of a schedule or event type; for ever
+  catalogLock: (handle: string) => `catalog-lock:{${handle}}`, // string, the request that writes a long schedule or event type; 10 s after its last heartbeat
   booking: (handle: string, bookingUid: string) => `booking:{${handle}}:${bookingUid}`, // hash version, json, status, block, written (JSON of its event and meeting at the providers), linkless; for ever
   syncLock: (handle: string, bookingUid: string) => `sync-lock:{${handle}}:${bookingUid}`, // string, the process that writes this booking to its providers; 10 s after its last heartbeat
   unsynced: (handle: string) => `unsynced:{${handle}}`, // set of bookings whose event could not be written; until it could
