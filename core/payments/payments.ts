@@ -263,7 +263,7 @@ async function settleOrder(runtime: Runtime, { account, data }: StripeEvent, nam
 
 /**
  * Refunds the payment of a booking that is due for it, and records it once the provider confirms: in its response, or by a later event.
- * Throws if the provider fails. A refund that needs the owner is told at once, any other one after its last attempt.
+ * Throws if the provider fails. A failure that needs the owner is reported at once, any other one after its last attempt.
  */
 export async function refundBooking(
   runtime: Runtime,

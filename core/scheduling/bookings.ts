@@ -239,22 +239,30 @@ async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<L
   const everything = keys.bookings(input.handle, ALL_STATUSES);
   const { limit, after } = pageOf(env, input, everything);
   const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
-  const isUpwards = input.order === "asc";
-  const [start, uid = ""] = after?.split(" ") ?? [];
-  const reached = start === undefined ? [] : [Number(start)];
-  const { from = "0000", to = "9999-12-31T23:59:59.999Z" } = input;
-  const lowest = Math.max(Date.parse(from), ...(isUpwards ? reached : []));
-  const highest = Math.min(Date.parse(to) - 1, ...(isUpwards ? [] : reached));
-  const same = [Math.max(lowest, ...reached), Math.min(highest, ...reached)] as const;
-  const sameStart = start === undefined ? [] : await redis.zrangebyscore(list, ...same);
-  const offset = sameStart.filter((one) => (isUpwards ? one <= uid : one >= uid)).length;
-  const found = isUpwards
-    ? await redis.zrangebyscore(list, lowest, highest, "WITHSCORES", "LIMIT", offset, limit + 1)
-    : await redis.zrevrangebyscore(list, highest, lowest, "WITHSCORES", "LIMIT", offset, limit + 1);
+  const [reached, reachedUid = ""] = after?.split(" ") ?? [];
+  const { from, to } = startsOf(input, reached);
+  const isAscending = input.order === "asc";
+  // Of the bookings that start with the reached one, the earlier pages had those up to it.
+  const isInRange = reached !== undefined && from <= Number(reached) && Number(reached) <= to;
+  const together = isInRange ? await redis.zrangebyscore(list, reached, reached) : [];
+  const offset = together.filter((uid) => (isAscending ? uid <= reachedUid : uid >= reachedUid)).length;
+  const found = isAscending
+    ? await redis.zrangebyscore(list, from, to, "WITHSCORES", "LIMIT", offset, limit + 1)
+    : await redis.zrevrangebyscore(list, to, from, "WITHSCORES", "LIMIT", offset, limit + 1);
   const rows = pairsOf(found);
   const last = rows.length > limit ? rows[limit - 1] : undefined;
   return {
     uids: rows.slice(0, limit).map(([uid]) => uid),
     nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, everything),
   };
+}
+
+/** First and last start of a listing in ms, from the start that earlier pages have reached. */
+function startsOf(input: BookingListing, reached: string | undefined): { from: number; to: number } {
+  const from = Date.parse(input.from ?? "0000");
+  const to = Date.parse(input.to ?? "9999-12-31T23:59:59.999Z") - 1;
+  if (reached === undefined) return { from, to };
+  return input.order === "asc"
+    ? { from: Math.max(from, Number(reached)), to }
+    : { from, to: Math.min(to, Number(reached)) };
 }

@@ -54,7 +54,7 @@ interface MarkedCalendar {
   newMark(): Promise<string | null>;
   /**
    * The changes, and the mark that later changes come after; undefined if the provider has dropped the mark. `isUnclear` if a removed
-   * object can't be told, so that the calendar must be read whole.
+   * object can't be identified, so that the calendar must be read whole.
    */
   changesSince(
     known: NonNullable<BusyQuestion["known"]>,
@@ -63,7 +63,7 @@ interface MarkedCalendar {
   instances(series?: string): Promise<ListedEvent[]>;
 }
 
-/** The busy time of a calendar: its changes, or everything if they can't be told. */
+/** The busy time of a calendar: its changes, or everything if they are unknown. */
 export async function readMarked(calendar: MarkedCalendar, question: BusyQuestion): Promise<BusyAnswer> {
   const changes = question.known && (await calendar.changesSince(question.known));
   const idsOf = (kind: ListedEvent["kind"]): Set<string> =>

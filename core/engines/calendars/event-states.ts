@@ -32,7 +32,7 @@ export async function bringTo<S>({ event: { sequence }, earlier }: EventWrite, s
   throw new Error("The event changes too often.");
 }
 
-/** The event once its meeting is there, which a provider may create a moment later. Throws without a meeting, so that it is retried. */
+/** The event once its meeting exists, which a provider may create a moment later. Throws without a meeting, so that it is retried. */
 export async function awaitMeeting<S>(
   made: S,
   { awaits, read }: { awaits(current: S): boolean; read(): Promise<S> },

@@ -239,7 +239,7 @@ async function readChanges(reading: Reading, { mark, isWhole, listed, removed }:
 
 const isBare = ({ data }: ListedObject): boolean => data === "";
 
-/** URLs of the wanted objects of which the server told nothing. */
+/** URLs of the wanted objects that are missing in the response. */
 function missing(wanted: ListedObject[], fetched: ListedObject[]): string[] {
   const told = new Set(fetched.map(({ name }) => name));
   return wanted.filter(({ name }) => !told.has(name)).map(({ href }) => href);
