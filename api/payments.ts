@@ -30,10 +30,10 @@ export const paymentRows: Row[] = [
     ...payer,
     errorView: failureView,
   }),
-  page(`GET ${pagePath}/access-link/:token`, shape.accessLink, core.openByLink, redirect, visitor),
-  page(`POST ${pagePath}/access-mail`, shape.accessMail, core.askForAccess, accessMailView, {
+  page(`GET ${pagePath}/access-link/:token`, shape.accessLink, core.openAccessLink, redirect, visitor),
+  page(`POST ${pagePath}/access-mail`, shape.accessMail, core.requestAccessMail, accessMailView, {
     ...visitor,
-    guard: core.admitAsker,
+    guard: core.admitAccessRequest,
     accepts: "form",
   }),
   route(`GET ${purchases}`, creator, listQuery, core.listPurchases, {

@@ -32,7 +32,7 @@ export async function addDomain(
   input: Infer<typeof newDomain>,
   caller: Caller,
 ): Promise<{ domain: AccountDomain }> {
-  const account = accountOf(await handlesOf(runtime.redis, caller.userId as string), input);
+  const account = chosenAccount(await handlesOf(runtime.redis, caller.userId as string), input);
   const domain = canonicalDomain(input.domain);
   mustNotBeOurs(runtime, domain);
   const before = await domainClaim(runtime.redis, account, domain);
@@ -50,8 +50,8 @@ export async function listDomains(
   caller: Caller,
 ): Promise<{ domains: AccountDomain[]; nextCursor: string | null }> {
   const handles = await handlesOf(runtime.redis, caller.userId as string);
-  const accounts = operated(handles);
-  if (accounts.length === 0 && handles.length > 0) throw tooLow();
+  const accounts = operatedAccounts(handles);
+  if (accounts.length === 0 && handles.length > 0) throw insufficientRole();
   const list = `domains of ${caller.userId}`;
   const { limit, after = "" } = pageOf(runtime.env, input, list);
   const claims = (await Promise.all(accounts.map((account) => domainsOf(runtime.redis, account)))).flat();
@@ -128,12 +128,12 @@ async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<
   );
   const claims = found.filter((claim) => claim !== undefined);
   if (claims.length === 0) throw new Fail("account_domain_not_found");
-  const allowed = claims.filter(({ account }) => operated(handles).includes(account));
-  if (allowed.length === 0) throw tooLow();
+  const allowed = claims.filter(({ account }) => operatedAccounts(handles).includes(account));
+  if (allowed.length === 0) throw insufficientRole();
   return allowed.find(({ owned }) => owned) ?? (allowed[0] as DomainClaim);
 }
 
-function accountOf(handles: DomainOwner[], input: Infer<typeof newDomain>): string {
+function chosenAccount(handles: DomainOwner[], input: Infer<typeof newDomain>): string {
   const { handle, accountId } = input;
   const fitting = handles.filter(
     (one) => (handle ?? one.handle) === one.handle && (accountId ?? one.account) === one.account,
@@ -141,16 +141,16 @@ function accountOf(handles: DomainOwner[], input: Infer<typeof newDomain>): stri
   const accounts = [...new Set(fitting.map(({ account }) => account))];
   if (accounts.length === 0) throw new Fail("forbidden");
   if (accounts.length > 1) throw invalid("/accountId", `is required, one of ${accounts.join(", ")}`);
-  if (!operated(handles).includes(accounts[0] as string)) throw tooLow();
+  if (!operatedAccounts(handles).includes(accounts[0] as string)) throw insufficientRole();
   return accounts[0] as string;
 }
 
 /** The accounts with a handle on which the user is at least OPERATOR. */
-function operated(handles: DomainOwner[]): string[] {
+function operatedAccounts(handles: DomainOwner[]): string[] {
   return [...new Set(handles.filter(({ role }) => hasRole(role, "OPERATOR")).map(({ account }) => account))];
 }
 
-function tooLow(): Fail {
+function insufficientRole(): Fail {
   return new Fail("insufficient_role", { detail: "This operation requires the role OPERATOR." });
 }
 

@@ -26,7 +26,7 @@ interface IdentityKeys {
 }
 
 /** The mutable part. */
-interface State {
+interface IdentityState {
   status: IdentityStatus;
   records: Partial<Record<RecordPurpose, RecordStatus>>;
   lastCheckedAt: string | null;
@@ -37,20 +37,23 @@ interface State {
 }
 
 type Store = Pick<Runtime, "redis" | "env" | "id" | "now">;
-type At = Pick<DomainClaim, "domain" | "account">;
+type IdentityName = Pick<DomainClaim, "domain" | "account">;
 
 /** The identity of an account's domain; the first call creates its key pair and token. */
-export async function identityOf(store: Store, at: At): Promise<Identity> {
+export async function identityOf(store: Store, at: IdentityName): Promise<Identity> {
   return toIdentity(store.env, at.domain, await readIdentity(store, at));
 }
 
 /** The status of one identity; PENDING if it doesn't exist yet. */
-export async function identityStatus(redis: Redis, { domain, account }: At): Promise<IdentityStatus> {
+export async function identityStatus(redis: Redis, { domain, account }: IdentityName): Promise<IdentityStatus> {
   return ((await redis.hget(keys.emailIdentity(domain, account), "status")) ?? "PENDING") as IdentityStatus;
 }
 
 /** Seals the private key of an identity again after a change of SECRET_KEY; true if it did. */
-export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "env">, at: At): Promise<boolean> {
+export async function resealIdentity(
+  { redis, env }: Pick<Runtime, "redis" | "env">,
+  at: IdentityName,
+): Promise<boolean> {
   const key = keys.emailIdentity(at.domain, at.account);
   const json = await redis.hget(key, "made");
   if (json === null) return false;
@@ -62,14 +65,14 @@ export async function resealIdentity({ redis, env }: Pick<Runtime, "redis" | "en
 }
 
 /** The immutable part of an identity, as JSON with the sealed signing key; null if there is none. */
-export function exportedIdentity(redis: Redis, { domain, account }: At): Promise<string | null> {
+export function exportedIdentity(redis: Redis, { domain, account }: IdentityName): Promise<string | null> {
   return redis.hget(keys.emailIdentity(domain, account), "made");
 }
 
 /** Imports the immutable part of another identity; ignored if its key can't be opened here or an identity exists. */
 export async function importIdentity(
   { redis, env }: Pick<Runtime, "redis" | "env">,
-  { from, ...at }: At & { from: string },
+  { from, ...at }: IdentityName & { from: string },
   json: string,
 ): Promise<void> {
   const made = JSON.parse(json) as IdentityKeys;
@@ -87,8 +90,8 @@ export function mailFromDomain(domain: string): string {
 const opened = new LRUCache<string, KeyObject>({ max: 500 });
 
 /** The signing key of a domain, unsealed once per process. Throws if it can't be opened. */
-export async function dkimKey(store: Store, { domain, account }: At): Promise<DkimKey> {
-  const { selector, sealed } = await madeOnce(store, { domain, account });
+export async function dkimKey(store: Store, { domain, account }: IdentityName): Promise<DkimKey> {
+  const { selector, sealed } = await identityKeys(store, { domain, account });
   const key = opened.get(sealed) ?? openKey(store.env, { domain, account }, sealed);
   opened.set(sealed, key);
   return { domain, selector, key };
@@ -105,7 +108,7 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
     found.OWNERSHIP === "FOUND" && !(await proveDomain(store, claim))
       ? { ...found, OWNERSHIP: "MISMATCH" as const }
       : found;
-  const next = settled(before, records, store.now());
+  const next = nextState(before, records, store.now());
   await store.redis.hset(keys.emailIdentity(claim.domain, claim.account), {
     status: next.status,
     records: JSON.stringify(next.records),
@@ -115,31 +118,31 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
   return toIdentity(store.env, claim.domain, { ...before, ...next });
 }
 
-async function readIdentity(store: Store, at: At): Promise<IdentityKeys & State> {
-  const made = await madeOnce(store, at);
+async function readIdentity(store: Store, at: IdentityName): Promise<IdentityKeys & IdentityState> {
+  const made = await identityKeys(store, at);
   const { status, records, lastCheckedAt, absentSince, vouched } = (await store.redis.hgetall(
     keys.emailIdentity(at.domain, at.account),
   )) as Partial<Record<string, string>>;
   return {
     ...made,
     status: (status ?? "PENDING") as IdentityStatus,
-    records: records ? (JSON.parse(records) as State["records"]) : {},
+    records: records ? (JSON.parse(records) as IdentityState["records"]) : {},
     lastCheckedAt: lastCheckedAt || null,
     absentSince: absentSince ? Number(absentSince) : null,
     vouched: vouched === "1",
   };
 }
 
-async function madeOnce({ redis, env, id }: Store, at: At): Promise<IdentityKeys> {
+async function identityKeys({ redis, env, id }: Store, at: IdentityName): Promise<IdentityKeys> {
   const key = keys.emailIdentity(at.domain, at.account);
   const known = await redis.hget(key, "made");
   if (known !== null) return JSON.parse(known) as IdentityKeys;
   // Concurrent first calls end up with the same keys.
-  await redis.hsetnx(key, "made", JSON.stringify(await make(env, id, at)));
+  await redis.hsetnx(key, "made", JSON.stringify(await makeKeys(env, id, at)));
   return JSON.parse((await redis.hget(key, "made")) as string) as IdentityKeys;
 }
 
-async function make(env: Env, id: Store["id"], at: At): Promise<IdentityKeys> {
+async function makeKeys(env: Env, id: Store["id"], at: IdentityName): Promise<IdentityKeys> {
   const pair = await promisify(generateKeyPair)("rsa", { modulusLength: 2048 });
   const identityKey = id("ident_");
   const publicKey = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
@@ -147,15 +150,15 @@ async function make(env: Env, id: Store["id"], at: At): Promise<IdentityKeys> {
   return { identityKey, token: id(""), selector: `s${id("").slice(0, 8).toLowerCase()}`, publicKey, sealed };
 }
 
-function openKey(env: Env, at: At, sealed: string): KeyObject {
+function openKey(env: Env, at: IdentityName, sealed: string): KeyObject {
   return createPrivateKey({ key: unseal(env, sealBinding(at), sealed), format: "der", type: "pkcs8" });
 }
 
-function sealBinding({ domain, account }: At): SealBinding {
+function sealBinding({ domain, account }: IdentityName): SealBinding {
   return { purpose: "dkim key", context: `${domain} ${account}` };
 }
 
-function toIdentity(env: Env, domain: string, identity: IdentityKeys & State): Identity {
+function toIdentity(env: Env, domain: string, identity: IdentityKeys & IdentityState): Identity {
   return {
     identityKey: identity.identityKey,
     region: env.EMAIL_REGION,
@@ -170,7 +173,7 @@ function toIdentity(env: Env, domain: string, identity: IdentityKeys & State): I
 function recordsOf(
   env: Env,
   domain: string,
-  { token, selector, publicKey, records }: IdentityKeys & Pick<State, "records">,
+  { token, selector, publicKey, records }: IdentityKeys & Pick<IdentityState, "records">,
 ): DnsRecord[] {
   const from = mailFromDomain(domain);
   const rows: [RecordPurpose, DnsRecord["type"], string, string][] = [
@@ -185,18 +188,18 @@ function recordsOf(
   });
 }
 
-async function lookUp(ask: AskDns, records: DnsRecord[]): Promise<State["records"]> {
+async function lookUp(ask: AskDns, records: DnsRecord[]): Promise<IdentityState["records"]> {
   const statuses = await Promise.all(records.map((record) => statusInDns(ask, record)));
   return Object.fromEntries(records.map(({ purpose }, at) => [purpose, statuses[at] as RecordStatus]));
 }
 
 async function statusInDns(ask: AskDns, record: DnsRecord): Promise<RecordStatus> {
   const answer = await ask(record.type, record.name);
-  const status = compared(record, answer);
+  const status = compareRecord(record, answer);
   return record.purpose === "DMARC" && status === "MISSING" ? policyAbove(ask, record) : status;
 }
 
-function compared(record: DnsRecord, answer: DnsAnswer): RecordStatus {
+function compareRecord(record: DnsRecord, answer: DnsAnswer): RecordStatus {
   if (answer.kind !== "found") return answer.kind === "none" ? "MISSING" : "UNKNOWN";
   const [related, fits] = comparisons[record.purpose];
   const candidates = answer.values.filter(related);
@@ -248,7 +251,7 @@ async function policyAbove(ask: AskDns, record: DnsRecord): Promise<RecordStatus
   return statusInDns(ask, { ...record, name: above });
 }
 
-function settled(state: State, records: State["records"], now: number): State {
+function nextState(state: IdentityState, records: IdentityState["records"], now: number): IdentityState {
   const { DMARC: _optional, ...required } = records;
   const statuses = Object.values(required);
   const isAbsent = statuses.some((status) => status === "MISSING" || status === "MISMATCH");

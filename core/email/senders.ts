@@ -25,7 +25,7 @@ export const senderRecords = new Records<StoredSender>({
  */
 export async function putSender(runtime: Runtime, input: SenderChange): Promise<{ sender: Sender }> {
   const { handle, senderId } = input;
-  const account = await accountOf(runtime, handle);
+  const account = await accountOfHandle(runtime, handle);
   const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
   const replaced = await senderRecords.change(runtime, handle, { id: senderId, change });
   const value = replaced ?? (await change(blank(input)));
@@ -38,7 +38,7 @@ export async function putSender(runtime: Runtime, input: SenderChange): Promise<
 /** The handle's senders, newest first. */
 export async function listSenders(runtime: Runtime, input: ListInput): Promise<Listed<"senders", Sender>> {
   const { records, nextCursor } = await senderRecords.list(runtime, input);
-  const at = { handle: input.handle, account: await accountOf(runtime, input.handle) };
+  const at = { handle: input.handle, account: await accountOfHandle(runtime, input.handle) };
   return { senders: await Promise.all(records.map((stored) => toSender(runtime, at, stored))), nextCursor };
 }
 
@@ -96,7 +96,7 @@ export async function findSender(
   return purposes.flatMap((purpose) => ready.filter((one) => one.purposes.includes(purpose)))[0];
 }
 
-async function accountOf({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
+async function accountOfHandle({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
   return (await findHandle(redis, handle))?.account ?? "";
 }
 

@@ -201,10 +201,10 @@ export function renderTemplate(
 
 /** The text part of an HTML mail. The HTML is nested as browsers do it first: the converter's own nesting is unbounded. */
 export function textOf(html: string): string {
-  return convert(serialize(parse(html)), reading);
+  return convert(serialize(parse(html)), textOptions);
 }
 
-const reading = {
+const textOptions = {
   wordwrap: false as const,
   selectors: [
     { selector: "a", options: { hideLinkHrefIfSameAsText: true } },

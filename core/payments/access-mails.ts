@@ -19,20 +19,20 @@ const linkPurpose = "page purchase link";
 /** Uses of one buyer's link: 20 at once, then 20 a day, so that a published link soon stops working. */
 const LINK_LIMIT = { burst: 20, rate: 20 / 86_400 };
 /** Requests for links that one network may make: 20 at once, then one a minute. */
-const ASK_LIMIT = { burst: 20, rate: 1 / 60 };
+const REQUEST_LIMIT = { burst: 20, rate: 1 / 60 };
 /** Requested links mailed to one address: 3 at once, then 5 a day. */
 const MAIL_LIMIT = { burst: 3, rate: 5 / 86_400 };
 
 /** Counts a request for a link, before anything is read; `rate_limited`. */
-export async function admitAsker(runtime: Runtime, _path: unknown, caller: Caller): Promise<void> {
-  await takeNetworkToken(runtime, caller, { name: "access-ask", ...ASK_LIMIT });
+export async function admitAccessRequest(runtime: Runtime, _path: unknown, caller: Caller): Promise<void> {
+  await takeNetworkToken(runtime, caller, { name: "access-ask", ...REQUEST_LIMIT });
 }
 
 /**
  * Requests the link of a paid page by the buyer's address. Response and timing are the same whether that address has paid: a job looks it
  * up. `page_not_found`.
  */
-export async function askForAccess(
+export async function requestAccessMail(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug", typeof accessMail>,
 ): Promise<{ email: string }> {
@@ -48,7 +48,7 @@ export async function askForAccess(
  * Follows a buyer's link: redirects to the page on the visitor's host, with an access code. Without a code if the link is invalid or its
  * payment was refunded. `page_not_found`, `rate_limited`.
  */
-export async function openByLink(
+export async function openAccessLink(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug" | "token", typeof accessLink>,
 ): Promise<{ location: string; cookie?: string }> {
@@ -73,7 +73,7 @@ export async function sendPurchaseMail(
   { handle, sessionId }: JobData<"payments.purchase-mail">,
 ): Promise<void> {
   const purchase = await findPurchase(runtime, handle, sessionId);
-  if (purchase) await mailLink(runtime, handle, { purchase, key: `purchase ${sessionId}`, isAskedFor: false });
+  if (purchase) await mailLink(runtime, handle, { purchase, key: `purchase ${sessionId}`, isRequested: false });
 }
 
 /**
@@ -88,17 +88,17 @@ export async function sendAccessMail(
   if (purchase === undefined) return;
   const bucket = { name: "access-mail", tag: digestTag(runtime.env, handle, buyer), ...MAIL_LIMIT };
   if (await hasToken(runtime, bucket))
-    return mailLink(runtime, handle, { purchase, key: `access ${round}`, isAskedFor: true });
+    return mailLink(runtime, handle, { purchase, key: `access ${round}`, isRequested: true });
   const day = new Date(runtime.now()).toISOString().slice(0, 10);
   const key = `access-denied ${pageSlug} ${buyer} ${day}`;
-  await mailLink(runtime, handle, { purchase, key, isAskedFor: true, denied: "visitor_mail_limit" });
+  await mailLink(runtime, handle, { purchase, key, isRequested: true, denied: "visitor_mail_limit" });
 }
 
 interface LinkMail {
   purchase: KnownPurchase;
   /** Identifies the mail, so that it is sent once. */
   key: string;
-  isAskedFor: boolean;
+  isRequested: boolean;
   /** Why it is not sent. */
   denied?: string;
 }
@@ -109,7 +109,7 @@ async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promi
   if (email === null || refundedAt !== null) return;
   const layout = await linkLayout(runtime, handle, mail);
   if (layout === undefined) return;
-  const caps = mail.isAskedFor ? (["visitor"] as const) : [];
+  const caps = mail.isRequested ? (["visitor"] as const) : [];
   const { key, denied } = mail;
   await sendForHandle(runtime, { handle, to: email, content: layOut(layout), key, origin: "payment", caps, denied });
 }
@@ -117,7 +117,7 @@ async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promi
 async function linkLayout(
   runtime: Runtime,
   handle: string,
-  { purchase, isAskedFor }: LinkMail,
+  { purchase, isRequested }: LinkMail,
 ): Promise<MailLayout | undefined> {
   const { sessionId, pageSlug, amountMinor, currency } = purchase;
   const page = await publicPageOf(runtime, { handle, pageSlug });
@@ -132,11 +132,11 @@ async function linkLayout(
     language,
     sender,
     subject: fillPlaceholders(words.subject, names),
-    title: isAskedFor ? words.titleAgain : words.title,
+    title: isRequested ? words.titleAgain : words.title,
     paragraphs: [fillPlaceholders(words.text, names)],
-    facts: price && !isAskedFor ? [[words.paid, price]] : [],
+    facts: price && !isRequested ? [[words.paid, price]] : [],
     actions: [[words.open, linkOf(runtime, { handle, pageSlug, sessionId })]],
-    footer: `${fillPlaceholders(isAskedFor ? words.whyAgain : words.why, names)} ${words.keep}`,
+    footer: `${fillPlaceholders(isRequested ? words.whyAgain : words.why, names)} ${words.keep}`,
   };
 }
 

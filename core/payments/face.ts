@@ -1,5 +1,11 @@
 /** What other modules may import from payments. */
-export { admitAsker, askForAccess, openByLink, sendAccessMail, sendPurchaseMail } from "./access-mails.ts";
+export {
+  admitAccessRequest,
+  openAccessLink,
+  requestAccessMail,
+  sendAccessMail,
+  sendPurchaseMail,
+} from "./access-mails.ts";
 export {
   admitPayer,
   openPayments,

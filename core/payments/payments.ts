@@ -48,7 +48,7 @@ const CHECKOUT_LIMIT = { burst: 20, rate: 1 / 6 };
 export function openPayments(env: Env, runtime: () => Runtime): PaymentProvider | undefined {
   if (!env.STRIPE_SECRET_KEY) return undefined;
   return {
-    accountStatus: async (handle) => (await accountOf(runtime(), handle))?.status,
+    accountStatus: async (handle) => (await paymentAccount(runtime(), handle))?.status,
     openCheckout: (order) => openBookingCheckout(runtime(), order),
   };
 }
@@ -65,8 +65,8 @@ export async function startPageCheckout(
 ): Promise<{ nextAction: { type: "redirect_to_checkout"; url: string } }> {
   const { handle, pageSlug, host = "" } = input;
   const page = await publishedPage(runtime, input);
-  const price = priceOf(page);
-  const account = (await accountOf(runtime, handle))?.account;
+  const price = pagePrice(page);
+  const account = (await paymentAccount(runtime, handle))?.account;
   if (!runtime.env.STRIPE_SECRET_KEY || account === undefined)
     throw new Fail("payment_provider_not_connected", { detail: "No payment provider is connected." });
   const visited = await visitedUrl(runtime, input, host);
@@ -79,10 +79,10 @@ export async function startPageCheckout(
     successUrl: `${visited.origin}/v2/public/pages/${handle}/${pageSlug}/checkout/return?session={CHECKOUT_SESSION_ID}`,
     cancelUrl: visited.href,
   });
-  const session = await watched(runtime, { handle, account }, opening).catch((error: Error) =>
+  const session = await trackHealth(runtime, { handle, account }, opening).catch((error: Error) =>
     unavailable(runtime, handle, error),
   );
-  return { nextAction: { type: "redirect_to_checkout", url: addressOf(session) } };
+  return { nextAction: { type: "redirect_to_checkout", url: checkoutUrl(session) } };
 }
 
 /** Proof that a page's checkout was opened here for an account, and the end of the proof in ms. */
@@ -94,7 +94,7 @@ function receiptOf(
   return { until, receipt: sign(env, receiptPurpose, [handle, pageSlug, account, until].join(" ")) };
 }
 
-function priceOf({ accessMode, price }: StoredPage): NonNullable<StoredPage["price"]> {
+function pagePrice({ accessMode, price }: StoredPage): NonNullable<StoredPage["price"]> {
   const detail = accessMode === "PAID" ? "The page has no price." : "The page is free; there is nothing to pay.";
   if (accessMode !== "PAID" || !price) throw new Fail("payment_provider_not_connected", { detail });
   return price;
@@ -131,10 +131,10 @@ async function purchaseBy(
 /** The session of the handle's account by which this page was paid; undefined for any other session. */
 async function paidSession(runtime: Runtime, page: PagePath, id: string): Promise<CheckoutSession | undefined> {
   const { handle, pageSlug } = page;
-  const account = (await accountOf(runtime, handle))?.account;
+  const account = (await paymentAccount(runtime, handle))?.account;
   if (account === undefined) return undefined;
-  const session = await watched(runtime, { handle, account }, readSession(runtime, account, id)).catch((error: Error) =>
-    unavailable(runtime, handle, error),
+  const session = await trackHealth(runtime, { handle, account }, readSession(runtime, account, id)).catch(
+    (error: Error) => unavailable(runtime, handle, error),
   );
   const { kind, handle: payee, pageSlug: bought } = session?.metadata ?? {};
   const isOfPage = kind === "page" && payee === handle && bought === pageSlug;
@@ -174,7 +174,7 @@ export async function receiveStripeEvent(
 /** True for an account of the handle, and for that of the checkout, even if its owner has disconnected it meanwhile. */
 async function isReceiver(runtime: Runtime, handle: string, { account, data }: StripeEvent): Promise<boolean> {
   if (account === undefined) return false;
-  if ((await accountsOf(runtime, handle)).some((one) => one.account === account)) return true;
+  if ((await paymentAccounts(runtime, handle)).some((one) => one.account === account)) return true;
   const { bookingUid = "", pageSlug = "", until = "", receipt = "" } = data.object.metadata ?? {};
   const isOpenedHere = isSigned(runtime.env, receiptPurpose, [handle, pageSlug, account, until].join(" "), receipt);
   if (isOpenedHere && Date.now() < Number(until)) return true;
@@ -189,7 +189,7 @@ async function applyPageEvent(runtime: Runtime, event: StripeEvent, page: PagePa
 
 async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ url: string; account: string }> {
   const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
-  const account = (await accountOf(runtime, handle))?.account;
+  const account = (await paymentAccount(runtime, handle))?.account;
   if (account === undefined) throw new Error("No account is connected.");
   // Repeated calls for a booking must send the same parameters to get the same session; with a test clock, only real time is valid there.
   const opened = runtime.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
@@ -205,26 +205,26 @@ async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ ur
     expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
     idempotencyKey: `booking-${booking.bookingUid}`,
   });
-  return { url: addressOf(await watched(runtime, { handle, account }, opening)), account };
+  return { url: checkoutUrl(await trackHealth(runtime, { handle, account }, opening)), account };
 }
 
 /** The connected account that receives a handle's payments: the newest. */
-async function accountOf(runtime: Runtime, handle: string): Promise<StoredCredential | undefined> {
-  return (await accountsOf(runtime, handle)).at(-1);
+async function paymentAccount(runtime: Runtime, handle: string): Promise<StoredCredential | undefined> {
+  return (await paymentAccounts(runtime, handle)).at(-1);
 }
 
-async function accountsOf(runtime: Runtime, handle: string): Promise<StoredCredential[]> {
+async function paymentAccounts(runtime: Runtime, handle: string): Promise<StoredCredential[]> {
   return (await credentialRecords.all(runtime, handle)).filter(({ providerKey }) => providerKey === "stripe");
 }
 
 /** The result of a call on behalf of an account. If that is closed to us, it becomes degraded, and healthy by its next success. */
-async function watched<T>(
+async function trackHealth<T>(
   runtime: Runtime,
   { handle, account }: { handle: string; account: string },
   calling: Promise<T>,
 ): Promise<T> {
   const note = async (failure?: Fail): Promise<void> => {
-    const known = (await accountsOf(runtime, handle)).find((one) => one.account === account);
+    const known = (await paymentAccounts(runtime, handle)).find((one) => one.account === account);
     if (known) await runtime.credentials.updateHealth({ handle, credentialId: known.credentialId }, failure);
   };
   try {
@@ -293,11 +293,11 @@ async function askRefund(
   const key = `refund-${name.bookingUid}${reportedAt || ""}`;
   const order = { intent, key, metadata: { kind: "booking", ...name } };
   const asking = refund(runtime, account, order);
-  const { status, created = Date.now() / 1000 } = await watched(runtime, { handle: name.handle, account }, asking);
+  const { status, created = Date.now() / 1000 } = await trackHealth(runtime, { handle: name.handle, account }, asking);
   return { status, at: Math.max(created, reportedAt + 1) };
 }
 
-function addressOf({ url }: CheckoutSession): string {
+function checkoutUrl({ url }: CheckoutSession): string {
   if (url === null) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The checkout session is closed." });
   return url;
 }

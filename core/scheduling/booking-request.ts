@@ -7,7 +7,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { HOLD_MINUTES } from "./booking-payments.ts";
 import type { BookableEvent } from "./catalog.ts";
-import { priceOf } from "./event-types.ts";
+import { bookingPrice } from "./event-types.ts";
 import { checkAnswers } from "./field-answers.ts";
 import { idempotencyRecordOf } from "./idempotency.ts";
 import { type BookingRecord, limited, movedPayment, timestamp } from "./ledger.ts";
@@ -63,7 +63,7 @@ export async function newBookingOf(
   request: BookingRequest,
 ): Promise<StoredBooking> {
   const answers = checkAnswers(bookable.event.bookingFields, request.answers);
-  const price = await priceOf(runtime, bookable);
+  const price = await bookingPrice(runtime, bookable);
   const { event, timeZone } = bookable;
   const { name, email } = request.attendee;
   const at = timestamp(runtime);

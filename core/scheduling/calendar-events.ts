@@ -137,7 +137,7 @@ async function putEvent(sync: Sync, { account, calendars, calendarId }: Destinat
 /** The calendar of the existing event, if no other is the destination now. */
 async function lastDestination(sync: Sync): Promise<Destination | undefined> {
   const { event } = sync.written;
-  const account = event && (await accountOf(sync, event.credentialId));
+  const account = event && (await findAccount(sync, event.credentialId));
   const calendars = account && providers[account.providerKey]?.calendars;
   return calendars && { account, calendars, calendarId: event.calendarId };
 }
@@ -146,7 +146,7 @@ async function lastDestination(sync: Sync): Promise<Destination | undefined> {
 async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
   const written = sync.written[part];
   if (written === undefined) return;
-  const account = await accountOf(sync, written.credentialId);
+  const account = await findAccount(sync, written.credentialId);
   await attempt(sync, account, async () => {
     const { calendars, meetings } = (account && providers[account.providerKey]) ?? {};
     if (account && "eventId" in written) await calendars?.remove(sync.runtime, account, written);
@@ -156,7 +156,7 @@ async function remove(sync: Sync, part: "event" | "meeting"): Promise<void> {
 }
 
 /** Undefined if the account was disconnected. */
-async function accountOf({ runtime, handle }: Sync, id: string): Promise<ProviderAccount | undefined> {
+async function findAccount({ runtime, handle }: Sync, id: string): Promise<ProviderAccount | undefined> {
   const credential = await credentialRecords.find(runtime, handle, id);
   return credential && { handle, ...credential };
 }

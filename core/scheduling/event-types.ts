@@ -97,7 +97,7 @@ export function manageUrl(
 }
 
 /** The price of a booking; null if it is free. `payment_provider_not_connected` without price or provider. */
-export async function priceOf(
+export async function bookingPrice(
   { payments }: Runtime,
   { handle, event }: BookableEvent,
 ): Promise<{ amountMinor: number; currency: string } | null> {
