@@ -29,6 +29,16 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
   const limit = row.limit ?? (row.access.kind === "public" ? limits.public : limits.owner);
   if ((ctx.request.length ?? 0) > limit) throw new Fail("payload_too_large");
   if (row.accepts === "raw") return { body: bytes(ctx, limit), headers: ctx.headers };
+  try {
+    return await parsedBody(ctx, row, limit);
+  } catch (error) {
+    // The rest is dropped as it arrives: unread, it would hold up the next request on the connection.
+    ctx.req.unpipe().resume();
+    throw error;
+  }
+}
+
+async function parsedBody(ctx: Context, row: Row, limit: number): Promise<Record<string, unknown>> {
   if (!isAccepted(ctx, row)) {
     if (await inTime(ctx, isEmpty(ctx))) return {};
     throw new Fail("unsupported_media_type", row.accepts === "form" ? { detail: FORM_EXPECTED } : {});

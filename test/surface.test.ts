@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type IncomingMessage, request } from "node:http";
+import { Agent, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import process from "node:process";
 import { decodeJwt, generateKeyPair, SignJWT } from "jose";
@@ -256,6 +256,31 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     errors: [{ path: "/title" }],
   });
   t.same((await owner.get(path).expect(200)).body, { pages: [], nextCursor: null });
+});
+
+t.test("a refused body of unknown length does not hold up the next request on its connection", async (t) => {
+  const { url, handle } = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
+  await handle("acme");
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.teardown(() => agent.destroy());
+  const ask = async (method: string, path: string, type: string, body = ""): Promise<number | undefined> => {
+    const headers = { "content-type": type, "transfer-encoding": "chunked" };
+    const sent = request(url + path, { agent, method, signal: AbortSignal.timeout(10_000), ...(body && { headers }) });
+    for (let at = 0; at < body.length; at += 8192) sent.write(body.slice(at, at + 8192));
+    sent.end();
+    const [answer] = (await once(sent, "response")) as [IncomingMessage];
+    await once(answer.resume(), "end");
+    return answer.statusCode;
+  };
+  const [leads, long] = ["/v2/public/handles/acme/leads", "x".repeat(1_000_000)];
+  for (const [type, status] of [
+    ["application/json", 413],
+    ["application/x-www-form-urlencoded", 413],
+    ["text/plain", 415],
+  ] as const) {
+    t.equal(await ask("POST", leads, type, long), status, type);
+    t.equal(await ask("GET", "/healthz", ""), 200, `after ${type}`);
+  }
 });
 
 t.test("a fault is the end of a sentence that its path begins", async (t) => {
