@@ -104,7 +104,7 @@ export async function changeIfExists(
 type NextChange = (Change & { ifTaken?: Change }) | undefined;
 type MakeChange = (stored: BookingRecord) => NextChange | Promise<NextChange>;
 
-/** Commits a change as `changeIfKept` does; `booking_not_found` if the booking is gone. */
+/** Commits a change as `changeIfExists` does; `booking_not_found` if the booking is gone. */
 export async function changeBooking(
   runtime: Runtime,
   name: Pick<Booking, "handle" | "bookingUid">,
