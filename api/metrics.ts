@@ -61,9 +61,9 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  #show({ memory, served, outboxAge, mailWait, isDataLost }: Stats): void {
-    this.#outboxAge.set(outboxAge);
-    this.#mailWait.set(mailWait);
+  #show({ memory, served, outboxAgeSeconds, mailWaitSeconds, isDataLost }: Stats): void {
+    this.#outboxAge.set(outboxAgeSeconds);
+    this.#mailWait.set(mailWaitSeconds);
     this.#dataLost.set(isDataLost ? 1 : 0);
     for (const { server, used, limit, evicts } of memory) {
       this.#evicts.set({ server }, evicts ? 1 : 0);

@@ -2,32 +2,20 @@ import { setTimeout } from "node:timers/promises";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import { Fail } from "../core/platform/errors.ts";
-import type { Runtime } from "../core/platform/runtime.ts";
+import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
 import { withSignal } from "../core/platform/signals.ts";
 import { type JobData, type JobName, jobs } from "../schemas/jobs.ts";
-
-/** One attempt of a job, for functions that need to know which. */
-interface Attempt {
-  /** 1 for the first; attempts that crashed count too. */
-  number: number;
-  /** True if a failure now is final. */
-  last: boolean;
-  /** Real ms at which the job was to begin; one that is promoted by hand begins earlier. */
-  due: number;
-  /** Aborted when the process stops or gives the job back. */
-  signal: AbortSignal;
-}
 
 /** One row of a worker: a job's name and its core function. */
 export interface WorkerRow {
   name: JobName;
-  run: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
+  run: (runtime: Runtime, data: never, attempt: JobAttempt) => Promise<unknown>;
   /** The group of a job that calls other people's servers. A process runs only a few jobs of one group at a time. */
   group?: ((data: never) => string) | undefined;
   /** How often such a job may stall, default 1: no server may end one worker after the other. */
   maxStalls?: number;
   /** Runs when the job is given up after its stalls. */
-  giveUp?: (runtime: Runtime, data: never, attempt: Attempt) => Promise<unknown>;
+  giveUp?: (runtime: Runtime, data: never, attempt: JobAttempt) => Promise<unknown>;
   /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
 }
@@ -35,7 +23,7 @@ export interface WorkerRow {
 /** A row whose function is typed by the job's data. */
 export function jobRow<N extends JobName>(
   name: N,
-  run: (runtime: Runtime, data: JobData<N>, attempt: Attempt) => Promise<unknown>,
+  run: (runtime: Runtime, data: JobData<N>, attempt: JobAttempt) => Promise<unknown>,
   group?: (data: JobData<N>) => string,
 ): WorkerRow {
   return { name, run: run as WorkerRow["run"], group: group as WorkerRow["group"] };
@@ -96,7 +84,7 @@ function checkData(name: JobName, data: unknown): void {
   if (!check(data)) throw new Fail("invalid_request", { detail: `Data of ${name}: ${ajv.errorsText(check.errors)}` });
 }
 
-function attemptOf(bull: BullJob, signal: AbortSignal): Attempt {
+function attemptOf(bull: BullJob, signal: AbortSignal): JobAttempt {
   const last = bull.attemptsMade + 1 >= (bull.opts.attempts ?? 1);
   return { number: bull.attemptsStarted, last, due: bull.timestamp + (bull.opts.delay ?? 0), signal };
 }

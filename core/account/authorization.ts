@@ -10,8 +10,8 @@ import { clientAt, isDocumentId, mustBeBuiltIn } from "./clients.ts";
 import { hasRole, roleOf } from "./handles.ts";
 import { displayNameOf } from "./settings.ts";
 
-type Page = Infer<typeof authorizationPage>;
-type Fields = Omit<Page, "cookie">;
+type PageInput = Infer<typeof authorizationPage>;
+type Fields = Omit<PageInput, "cookie">;
 
 /** A redirect, the contents of the consent page, or the user whose account has no access. */
 export type AuthorizationStep =
@@ -59,7 +59,10 @@ export async function describeServer({ env }: Runtime): Promise<Record<string, u
  * redirect to the client. A browser without a session signs in first, so that nobody's link leads a stranger away from here (RFC 9700,
  * section 4.11.2).
  */
-export async function askAuthorization(runtime: Runtime, { cookie, ...request }: Page): Promise<AuthorizationStep> {
+export async function askAuthorization(
+  runtime: Runtime,
+  { cookie, ...request }: PageInput,
+): Promise<AuthorizationStep> {
   const { env } = runtime;
   mustBeBuiltIn(env);
   const session = await sessionOfCookie(runtime, cookie);

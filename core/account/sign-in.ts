@@ -1,4 +1,5 @@
 import type { signInForm, signInPage } from "../../schemas/account.ts";
+import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { layOut } from "../engines/mail/mail.ts";
@@ -193,7 +194,10 @@ function destination({ BASE_URL, APP_URL, LOGIN_URL }: Env, returnTo: string, to
 }
 
 /** Mails the code of a sign-in in the language of its page, unless the address has no user or the sign-in is over. */
-export async function sendSignInCode({ redis, env }: Runtime, { signInId }: { signInId: string }): Promise<void> {
+export async function sendSignInCode(
+  { redis, env }: Runtime,
+  { signInId }: JobData<"account.sign-in-code">,
+): Promise<void> {
   const [user, email, language] = await redis.hmget(keys.signIn(signInId), "user", "email", "language");
   if (!user || !email) return;
   // Derived from the id under the service's key, so that neither Redis nor a job contains it.

@@ -1,7 +1,8 @@
 import type { EvidenceCard, LessonCard } from "../../schemas/assistant.ts";
+import type { JobData } from "../../schemas/jobs.ts";
 import { evidenceCards, type Unit } from "../engines/answers/answers.ts";
 import { readRun } from "../engines/relay/relay.ts";
-import type { ModelTool, Runtime } from "../platform/runtime.ts";
+import type { JobAttempt, ModelTool, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import { ctaCards, followUps } from "./cards.ts";
 import { type Draft, draftAnswer, leadTool, lessonTool } from "./draft.ts";
@@ -19,8 +20,8 @@ const NEAR_SECTIONS = 12;
 /** Answers a run: retrieval, text, tools. Each chunk is written to the run's stream as soon as it exists. */
 export async function answerRun(
   runtime: Runtime,
-  { runId }: { runId: string },
-  attempt: { number: number; last: boolean; signal: AbortSignal },
+  { runId }: JobData<"assistant.answer">,
+  attempt: Pick<JobAttempt, "number" | "last" | "signal">,
 ): Promise<void> {
   const writer = await runtime.relay.claim(runId, attempt.number);
   if (typeof writer === "string") return;

@@ -8,6 +8,7 @@ import type {
 } from "../../schemas/assistant.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { cancelRun, createRun, RunLost, runEnding } from "../engines/relay/relay.ts";
+import type { PagePath } from "../pages/face.ts";
 import { digestOf } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
@@ -25,7 +26,6 @@ const REPLAY_TTL_SECONDS = 600;
 const JSON_TIMEOUT_MS = 20_000;
 
 type ChatStream = Input<"handle" | "pageSlug" | "chatId", typeof chatStream>;
-type Page = { handle: string; pageSlug: string };
 
 /** Starts an answer to the latest message and follows it as a UI message stream (docs/reference.md, "Chat stream"). */
 export async function chat(
@@ -111,7 +111,7 @@ function isCapability(chatId: string): boolean {
   return [...chatId].length >= MIN_CAPABILITY_LENGTH;
 }
 
-function chatKey(page: Page, chatId: string): string {
+function chatKey(page: PagePath, chatId: string): string {
   return keys.chatRun(page.handle, page.pageSlug, digestOf(chatId));
 }
 

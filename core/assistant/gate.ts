@@ -1,9 +1,8 @@
 import { isAgentEnabled, takeHandleToken } from "../account/face.ts";
+import type { PagePath } from "../pages/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-
-type PathOfPage = { handle?: string; pageSlug?: string };
 
 /** Throttle and gate of the two assistant routes, before the body is read: `rate_limited`, or one `not_found` for every reason. */
 export async function admitQuestion(runtime: Runtime, page: Record<string, string>): Promise<void> {
@@ -16,11 +15,11 @@ export async function admitQuestion(runtime: Runtime, page: Record<string, strin
 }
 
 /** The gate alone: `not_found` unless the handle has the assistant and the page is published. */
-export async function mustBeOpen(runtime: Runtime, page: PathOfPage): Promise<void> {
+export async function mustBeOpen(runtime: Runtime, page: Partial<PagePath>): Promise<void> {
   if (!(await isOpen(runtime, page))) throw new Fail("not_found");
 }
 
-async function isOpen(runtime: Runtime, { handle = "", pageSlug = "" }: PathOfPage): Promise<boolean> {
+async function isOpen(runtime: Runtime, { handle = "", pageSlug = "" }: Partial<PagePath>): Promise<boolean> {
   const [enabled, status] = await Promise.all([
     isAgentEnabled(runtime, handle),
     runtime.redis.hget(keys.page(handle, pageSlug), "status"),

@@ -1,8 +1,7 @@
 import { Buffer } from "node:buffer";
 import sanitize from "sanitize-html";
 import type { FormField, LeadSection } from "../../schemas/assistant.ts";
-import type { Input } from "../../schemas/schema.ts";
-import { pageUrl } from "../pages/face.ts";
+import { type PagePath, pageUrl } from "../pages/face.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
 import { escapeHtml } from "../platform/escaping.ts";
@@ -65,7 +64,7 @@ export type StoredForm = Pick<LeadSection, "fields" | "submitLabel"> & { languag
 /** The same with the address of the page that shows it. */
 export type LeadForm = StoredForm & { pageUrl: string };
 
-type FormPath = Input<"handle" | "pageSlug" | "sectionId">;
+type FormPath = PagePath & { sectionId: string };
 
 /** Stores the form of a lead section for 24 h, so that its frame has an address. */
 export async function storeLeadForm({ redis }: Runtime, path: FormPath, form: StoredForm): Promise<void> {

@@ -1,6 +1,7 @@
 import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, holdsWords, type Wish } from "../engines/answers/answers.ts";
+import type { PagePath } from "../pages/face.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { digestOf } from "../platform/digest.ts";
 import { asObject } from "../platform/json.ts";
@@ -30,7 +31,7 @@ export interface LeadMaterial {
 }
 
 type View = LeadSection["dynamicView"];
-type ChatPath = Pick<AnswerRequest, "handle" | "pageSlug" | "chatId">;
+type ChatPath = PagePath & { chatId: string };
 
 /** Seconds for which a chat remembers that it has shown its section. */
 const SHOWN_TTL_SECONDS = 86_400;

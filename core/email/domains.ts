@@ -7,7 +7,7 @@ import { canonicalDomain } from "../platform/address.ts";
 import { delayUntil, instantIn, nextTurn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import type { Caller, Role, Runtime } from "../platform/runtime.ts";
+import type { Caller, JobAttempt, Role, Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -96,7 +96,7 @@ async function withSenders(runtime: Runtime, claim: DomainClaim): Promise<Infer<
 export async function checkDomain(
   runtime: Runtime,
   { domain, account }: JobData<"email.check">,
-  attempt: { due: number },
+  attempt: Pick<JobAttempt, "due">,
 ): Promise<void> {
   const claim = await domainClaim(runtime.redis, account, domain);
   if (claim === undefined) return;

@@ -1,12 +1,13 @@
 import { Buffer } from "node:buffer";
 import type { Redis } from "ioredis";
+import type { JobData } from "../../schemas/jobs.ts";
 import { type Document, type documentChange, MAX_DOCUMENT_BYTES, type newDocument } from "../../schemas/knowledge.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } from "../engines/search/search.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { MAX_NESTING } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
-import type { Job, Runtime, StoredDocument } from "../platform/runtime.ts";
+import type { Job, JobAttempt, Runtime, StoredDocument } from "../platform/runtime.ts";
 import { faultAt } from "../platform/source-position.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -67,8 +68,8 @@ export async function deleteDocument({ redis }: Runtime, input: Input<"handle" |
  */
 export async function indexDocument(
   runtime: Runtime,
-  { handle, documentId }: { handle: string; documentId: string },
-  attempt: { last: boolean; signal: AbortSignal },
+  { handle, documentId }: JobData<"knowledge.index">,
+  attempt: Pick<JobAttempt, "last" | "signal">,
 ): Promise<void> {
   const stored = await fetch(runtime, handle, documentId);
   if (stored === undefined) return void (await drop(runtime.redis, handle, documentId));

@@ -48,8 +48,8 @@ function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<{ queue: strin
 export type Stats = Awaited<ReturnType<typeof stats>>;
 
 /**
- * Reads the figures; rejects without Redis. `outboxAge` is the age in seconds of the oldest change whose jobs may still be in an outbox; 0
- * if there is none. `mailWait` is how long in seconds no worker has looked at a handle's due mail: the mail server is away, or too slow.
+ * Reads the figures; rejects without Redis. `outboxAgeSeconds` is the age of the oldest change whose jobs may still be in an outbox; 0 if
+ * there is none. `mailWaitSeconds` is how long no worker has polled a handle's due mail: the mail server is away, or too slow.
  * `isDataLost` is true if Redis no longer has the signing key that this process started with.
  */
 export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "signingKey">) {
@@ -66,8 +66,8 @@ export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "sign
   const now = Date.now();
   return {
     memory,
-    outboxAge: Math.max(0, ...registrations.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
-    mailWait: Math.max(0, (now - Number(turn) / 1000) / 1000),
+    outboxAgeSeconds: Math.max(0, ...registrations.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
+    mailWaitSeconds: Math.max(0, (now - Number(turn) / 1000) / 1000),
     isDataLost: !key?.includes(signingKey.kid),
     served,
   };

@@ -19,7 +19,7 @@ import {
 import { type PagePath, publishedPage, visitedUrl, wayToPage } from "../pages/face.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Caller, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
+import type { Caller, JobAttempt, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import {
   credentialRecords,
@@ -268,7 +268,7 @@ async function settleOrder(runtime: Runtime, { account, data }: StripeEvent, nam
 export async function refundBooking(
   runtime: Runtime,
   { handle, bookingUid }: JobData<"payments.refund">,
-  { last }: { last: boolean },
+  { last }: Pick<JobAttempt, "last">,
 ): Promise<void> {
   const name = { handle, bookingUid };
   const payment = (await findBooking(runtime.redis, handle, bookingUid))?.payment;

@@ -24,7 +24,7 @@ export interface Limits {
   maxBytes: number;
   /**
    * Beyond the limit the exchange fails, or the rest is dropped with its connection. With `drop` the status counts: a body that breaks off
-   * or doesn't end in time is as good as a longer one.
+   * or doesn't end in time counts like a longer one.
    */
   beyond: "fail" | "drop";
   /** The sink for a response with this status; undefined discards the body. Without this function the body is collected. */

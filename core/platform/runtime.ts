@@ -85,6 +85,18 @@ export interface Job<N extends JobName = JobName> {
   event?: never;
 }
 
+/** One attempt of a job, for functions that need to know which. */
+export interface JobAttempt {
+  /** 1 for the first; attempts that crashed count too. */
+  number: number;
+  /** True if a failure now is final. */
+  last: boolean;
+  /** Real ms at which the job was to begin; one that is promoted by hand begins earlier. */
+  due: number;
+  /** Aborted when the process stops or gives the job back. */
+  signal: AbortSignal;
+}
+
 /** The delivery job of a webhook event, together with the event. One step writes both, and only if the handle has an endpoint. */
 export interface EventJob extends Omit<Job<"webhooks.dispatch">, "event"> {
   event: EventRecord;

@@ -10,7 +10,7 @@ import {
 } from "../engines/calendars/calendars.ts";
 import { day, nextTurn } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { Job, JobAttempt, Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -51,7 +51,7 @@ const MAX_INSTANCES = 100_000;
 export async function pullCalendars(
   runtime: Runtime,
   { handle }: JobData<"scheduling.pull">,
-  { due }: { due: number },
+  { due }: Pick<JobAttempt, "due">,
 ): Promise<void> {
   // A pull that was running when the last calendar went may have written its times afterwards.
   if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return clearBusy(runtime, handle);
@@ -117,7 +117,7 @@ async function pullNow(runtime: Runtime, handle: string, due = 0): Promise<void>
 export async function scheduleNextPull(
   { queues }: Pick<Runtime, "queues">,
   { handle }: JobData<"scheduling.pull">,
-  { due }: { due: number },
+  { due }: Pick<JobAttempt, "due">,
 ): Promise<void> {
   await queues.later(nextPull(handle, Math.max(Date.now(), due)));
 }

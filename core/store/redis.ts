@@ -79,7 +79,7 @@ function sentinels(env: Env): object {
   };
 }
 
-/** Connections that have stood. */
+/** Connections that have been ready before. */
 const wereReady = new WeakSet<Redis | Cluster>();
 /**
  * Limits the time of a command, counted in steps: a process that was held up loses one step, and reads what the server has sent in the
@@ -100,7 +100,7 @@ function limit(redis: Redis | Cluster, command: Command & { isLimited?: true }, 
   command.setTimeout(stepMs);
 }
 
-/** A connection whose commands fail in time; the first ones wait until it stands. */
+/** A connection whose commands fail in time; the first ones wait until it is ready. */
 class PunctualRedis extends Redis {
   override sendCommand(...[command, ...more]: Parameters<Redis["sendCommand"]>): unknown {
     limit(this, command, this.options.commandTimeout);

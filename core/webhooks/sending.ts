@@ -1,7 +1,7 @@
 // Not on engines/lanes: a job wakes the sender, and one round trip stores results and renews its lease.
 import { setTimeout } from "node:timers/promises";
 import type { StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { JobAttempt, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway } from "../store/redis.ts";
@@ -52,7 +52,7 @@ type TurnReply = Awaited<ReturnType<typeof scripts.turnWebhookSender>>;
 export async function sendDeliveries(
   runtime: Runtime,
   path: WebhookPath,
-  { signal }: { signal: AbortSignal },
+  { signal }: Pick<JobAttempt, "signal">,
 ): Promise<void> {
   const sender = new Sender(runtime, path, signal);
   senders++;
