@@ -344,6 +344,19 @@ t.test("docs/reference.md has every webhook event", async (t) => {
   for (const type of webhookEventTypes) t.ok(page.includes(`\`${type}\``), `add ${type} to "Webhook events"`);
 });
 
+t.test("the names that docs/style.md says exist", async (t) => {
+  const rows = sourceText("docs/style.md").matchAll(/^\| [^|]+ \| ([^|]*`[^|]*) \| [^|]+ \|$/gm);
+  const names = [...rows].flatMap(([, say = ""]) =>
+    [...say.matchAll(/`([A-Za-z_]+)[^`]*`/g)].map(([, name]) => name as string),
+  );
+  t.ok(names.length > 50, "the rule sees the table");
+  const text = house.map(({ path }) => `${path}\n${sourceText(path)}`).join("\n");
+  t.same(
+    names.filter((name) => !new RegExp(`\\b${name}`).test(text)),
+    [],
+  );
+});
+
 t.test("every job has one worker that does it", async (t) => {
   t.same(workerRows.map(({ name }) => name).sort(), Object.keys(jobs).sort());
 });
