@@ -24,6 +24,11 @@ export function holdsPhrase(plain: string, phrases: readonly string[]): boolean 
   return phrases.length > 0 && pattern(phrases, "", "(?= |$)").test(` ${plain}`);
 }
 
+/** True if the text begins with one of the phrases. */
+export function startsWithPhrase(plain: string, phrases: readonly string[]): boolean {
+  return phrases.length > 0 && pattern(phrases, "^", "(?= |$)").test(` ${plain}`);
+}
+
 /** True if the text is one of the phrases. */
 export function isPhrase(plain: string, phrases: readonly string[]): boolean {
   return phrases.length > 0 && pattern(phrases, "^", "$").test(` ${plain}`);

@@ -3,7 +3,7 @@ import { languageOf } from "../../platform/languages.ts";
 import { figuresIn } from "./figures.ts";
 import { isCommon } from "./matching.ts";
 import { isMeasure, MEASURES } from "./measures.ts";
-import { holdsPhrase, isPhrase, plainWords, wordsOfPhrase } from "./phrases.ts";
+import { holdsPhrase, isPhrase, plainWords, startsWithPhrase, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
@@ -67,8 +67,8 @@ const TALK = [
 ] as const;
 /** What is never answered, in every language: that of a short text is easily mistaken. */
 const PRIVATE = Object.values(languages).flatMap(({ answers }) => answers.declines);
-/** "How do I reset my password?" asks for help that may be public, not for the password. */
-const HARMLESS = Object.values(languages).flatMap(({ answers }) => answers.harmless);
+/** Beginnings of questions for help, such as "How do I reset my password?": they ask for no secret. */
+const HELP = Object.values(languages).flatMap(({ answers }) => answers.help);
 /** Only contact details answer a wish for contact: a sentence with "call" or "contact" in it does not. */
 const CONTACT: readonly Ask[] = [
   { shape: "phone", words: [] },
@@ -175,7 +175,7 @@ function besides(asks: readonly Ask[], subjects: readonly Subject[]): Subject[] 
 }
 
 function intentOf(plain: string, language: string): Question["intent"] {
-  if (holdsPhrase(plain, PRIVATE) && !holdsPhrase(plain, HARMLESS)) return "declined";
+  if (holdsPhrase(plain, PRIVATE) && !startsWithPhrase(plain, HELP)) return "declined";
   return TALK.find(({ list }) => isPhrase(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]))
     ?.intent;
 }
