@@ -1,11 +1,11 @@
 import type { Redis } from "ioredis";
 import type { Session as SessionView } from "../../schemas/account.ts";
-import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
+import { cursorAfter, type Listed, type ListInput, pageOf } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
 import { issueToken, type TokenClaims } from "./signing.ts";
 
@@ -67,9 +67,9 @@ export function useSession(
 /** The user's sessions, newest first. Tokens of an external signer have none. */
 export async function listSessions(
   { redis, env }: Runtime,
-  input: Infer<typeof listQuery>,
+  input: ListInput<never>,
   caller: Caller,
-): Promise<{ sessions: SessionView[]; nextCursor: string | null }> {
+): Promise<Listed<"sessions", SessionView>> {
   const list = keys.sessions(caller.userId as string);
   const { limit, after } = pageOf(env, input, list);
   const all = viewsOf(await redis.hgetall(list), caller.sessionId);

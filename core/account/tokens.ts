@@ -1,13 +1,13 @@
 import type { Redis } from "ioredis";
 import { type NewToken, type newToken, type Scope, scopes, type Token } from "../../schemas/account.ts";
-import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { day } from "../platform/clock.ts";
 import { digestOf, sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { listIds } from "../store/paging.ts";
+import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 
@@ -62,9 +62,9 @@ async function enlist(
 /** The user's tokens, newest first, without expired ones. */
 export async function listTokens(
   runtime: Runtime,
-  input: Infer<typeof listQuery>,
+  input: ListInput<never>,
   caller: Caller,
-): Promise<{ tokens: Token[]; nextCursor: string | null }> {
+): Promise<Listed<"tokens", Token>> {
   const list = keys.userTokens(caller.userId as string);
   const { ids, nextCursor } = await listIds(runtime, list, input);
   return { tokens: await liveTokens(runtime.redis, list, ids), nextCursor };

@@ -9,12 +9,13 @@ import {
   snapshotNames,
 } from "../../schemas/campaigns.ts";
 import type { Lead } from "../../schemas/leads.ts";
-import type { Input, listQuery } from "../../schemas/schema.ts";
+import type { Input } from "../../schemas/schema.ts";
 import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } from "../email/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { Records, readRecord } from "../store/records.ts";
+import type { Listed, ListInput } from "../store/paging.ts";
+import { Records, readRecord, type Versioned } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
@@ -108,7 +109,7 @@ export function sendKeys(handle: string, ruleId: string): { sends: string; count
 export async function findRule(
   runtime: Pick<Runtime, "redis">,
   { handle, campaignId, ruleId }: Input<"handle" | "campaignId" | "ruleId">,
-): Promise<(StoredRule & { version: number }) | undefined> {
+): Promise<Versioned<StoredRule> | undefined> {
   const rule = await rulesOf(campaignId).find(runtime, handle, ruleId);
   return rule?.deletedAt === undefined ? rule : undefined;
 }
@@ -122,8 +123,8 @@ async function requireRule(...path: Parameters<typeof findRule>): Promise<Stored
 /** A campaign's rules, newest first, with their numbers of sent, denied and waiting mails. */
 export async function listRules(
   runtime: Runtime,
-  input: Input<"handle" | "campaignId", typeof listQuery>,
-): Promise<{ rules: Rule[]; nextCursor: string | null }> {
+  input: ListInput<"handle" | "campaignId">,
+): Promise<Listed<"rules", Rule>> {
   const { handle, campaignId } = input;
   await findCampaign(runtime, handle, campaignId);
   const { records: found, nextCursor } = await rulesOf(campaignId).list(runtime, input);

@@ -1,6 +1,6 @@
 import type { AccountDomain, identityAnswer, newDomain } from "../../schemas/email.ts";
 import type { JobData } from "../../schemas/jobs.ts";
-import type { Infer, Input, listQuery } from "../../schemas/schema.ts";
+import type { Infer, Input } from "../../schemas/schema.ts";
 import { attachDomain, type DomainClaim, domainClaim, domainsOf, handlesOf, hasRole } from "../account/face.ts";
 import { openDns } from "../engines/mail/mail.ts";
 import { canonicalDomain } from "../platform/address.ts";
@@ -11,7 +11,7 @@ import type { Caller, JobAttempt, Role, Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
+import { cursorAfter, type Listed, type ListInput, pageOf } from "../store/paging.ts";
 import { checkIdentity, identityOf, identityStatus } from "./identity.ts";
 import { sendersOfDomain } from "./senders.ts";
 
@@ -46,9 +46,9 @@ export async function addDomain(
 /** The domains of the caller's accounts, by name. */
 export async function listDomains(
   runtime: Runtime,
-  input: Infer<typeof listQuery>,
+  input: ListInput<never>,
   caller: Caller,
-): Promise<{ domains: AccountDomain[]; nextCursor: string | null }> {
+): Promise<Listed<"domains", AccountDomain>> {
   const handles = await handlesOf(runtime.redis, caller.userId as string);
   const accounts = operatedAccounts(handles);
   if (accounts.length === 0 && handles.length > 0) throw insufficientRole();

@@ -13,7 +13,7 @@ import { addressDigest, canonicalAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { cursorAfter, pageOf } from "../store/paging.ts";
+import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
@@ -127,7 +127,7 @@ type Filters = Input<"handle", typeof eventListing>;
 export async function listMessageEvents(
   { env, redis }: Runtime,
   input: Filters,
-): Promise<{ events: MessageEvent[]; nextCursor: string | null }> {
+): Promise<Listed<"events", MessageEvent>> {
   const { handle, messageId, recipient, purpose, since } = input;
   if ([messageId, recipient, purpose, since].every((filter) => filter === undefined))
     throw new Fail("event_filter_required");

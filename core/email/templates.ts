@@ -18,7 +18,7 @@ import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { type Companion, conflict, Records } from "../store/records.ts";
+import { type Companion, conflict, Records, type Versioned } from "../store/records.ts";
 import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-contexts.ts";
 import { UNSUBSCRIBE_PATH } from "./return-path.ts";
@@ -239,6 +239,6 @@ function contentCompanion(
   return { key, value: JSON.stringify({ subject, html, text }) };
 }
 
-function toTemplate(handle: string, { version: _version, ...stored }: StoredTemplate & { version: number }): Template {
+function toTemplate(handle: string, { version: _version, ...stored }: Versioned<StoredTemplate>): Template {
   return { ...stored, handle };
 }

@@ -14,7 +14,7 @@ import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { readRecord } from "../store/records.ts";
+import { readRecord, type Versioned } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
@@ -81,7 +81,7 @@ async function captureOf(runtime: Runtime, handle: string, content: LeadInput): 
 /** The recent lead of a person on a page and campaign, if it still exists. */
 interface RecentLead {
   leadId: string;
-  lead: (StoredLead & { version: number }) | undefined;
+  lead: Versioned<StoredLead> | undefined;
 }
 
 async function readRecent(redis: Redis, { handle, dayKey }: Capture): Promise<RecentLead | undefined> {

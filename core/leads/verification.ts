@@ -11,7 +11,7 @@ import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { readRecord, requireRecord } from "../store/records.ts";
+import { readRecord, requireRecord, type Versioned } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
@@ -90,7 +90,7 @@ export async function verifyLead(runtime: Runtime, input: CodeInput): Promise<In
 async function tryCode(
   runtime: Runtime,
   { handle, leadId, code }: CodeInput,
-  lead: StoredLead & { version: number },
+  lead: Versioned<StoredLead>,
 ): Promise<string> {
   const { env, redis, queues } = runtime;
   const round = await redis.hget(keys.leadCode(handle, leadId), "round");

@@ -7,7 +7,7 @@ import { cacheJson } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { Records } from "../store/records.ts";
+import { Records, type Versioned } from "../store/records.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 import { checkContent } from "./content.ts";
 
@@ -107,6 +107,6 @@ function stamped(page: StoredPage, at: number, createdAt: string): StoredPage {
   return { ...page, language, createdAt, updatedAt, publishedAt };
 }
 
-function toPage(runtime: Runtime, handle: string, stored: StoredPage & { version: number }): Page {
+function toPage(runtime: Runtime, handle: string, stored: Versioned<StoredPage>): Page {
   return { ...stored, language: stored.language ?? null, handle, url: pageUrl(runtime, handle, stored.pageSlug) };
 }

@@ -9,7 +9,7 @@ import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
-import { readRecord } from "../store/records.ts";
+import { readRecord, type Versioned } from "../store/records.ts";
 import { visitedUrl } from "./hosts.ts";
 import { cachedPage, type PagePath, pageUrl } from "./pages.ts";
 
@@ -17,7 +17,7 @@ type VisitInput = Input<"handle" | "pageSlug", typeof pageVisit>;
 
 export interface PageVisit {
   handle: string;
-  page: StoredPage & { version: number };
+  page: Versioned<StoredPage>;
   /** The page's own address, whatever the requested host. */
   url: string;
   /** Language of the page (BCP 47). */
@@ -117,7 +117,7 @@ export async function publicPageOf(
 }
 
 /** The published page of an active handle; `page_not_found` otherwise. */
-export async function publishedPage({ redis }: Runtime, input: PagePath): Promise<StoredPage & { version: number }> {
+export async function publishedPage({ redis }: Runtime, input: PagePath): Promise<Versioned<StoredPage>> {
   const [page, status] = await Promise.all([
     readRecord<StoredPage>(redis, keys.page(input.handle, input.pageSlug)),
     redis.hget(keys.handle(input.handle), "status"),

@@ -7,7 +7,7 @@ import { storedZone } from "../platform/zones.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
-import { Records } from "../store/records.ts";
+import { Records, type Versioned } from "../store/records.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 
 /** The stored schedules and event types of handles. Both move the version of the catalog. */
@@ -28,7 +28,7 @@ export const eventTypeRecords = new Records<StoredEventType>({
 /** An event type with everything that decides when it can be booked. */
 export interface BookableEvent {
   handle: string;
-  event: StoredEventType & { version: number };
+  event: Versioned<StoredEventType>;
   /** Its own zone, else its schedule's, else UTC. */
   timeZone: string;
   terms: SlotTerms;

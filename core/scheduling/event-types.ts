@@ -12,6 +12,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
+import type { Versioned } from "../store/records.ts";
 import {
   type BookableEvent,
   bookableEventOf,
@@ -26,7 +27,7 @@ type EventType = Infer<typeof eventType>;
 
 type EventTypeName = Input<"handle" | "eventTypeId">;
 type EventTypeChange = Input<"handle" | "eventTypeId", typeof eventTypeChange>;
-type Stored = StoredEventType & { version: number };
+type Stored = Versioned<StoredEventType>;
 
 /** Most event types of a handle: its catalog is read as a whole. */
 const MAX_EVENT_TYPES = 500;

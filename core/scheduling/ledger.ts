@@ -12,7 +12,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Caller, EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { readRecord } from "../store/records.ts";
+import { readRecord, type Versioned } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { digestTag, tokenInterval } from "../store/throttle.ts";
@@ -21,7 +21,7 @@ import { type StepName, stepJobs, steps } from "./booking-jobs.ts";
 import { type IdempotencyRecord, storedAnswer } from "./idempotency.ts";
 import { blockOf } from "./times.ts";
 
-export type BookingRecord = StoredBooking & { version: number };
+export type BookingRecord = Versioned<StoredBooking>;
 
 /** A visitor who changes a booking; a visitor without a network, as in internal calls, is not limited. */
 export type Visitor = Pick<Caller, "network">;

@@ -10,7 +10,8 @@ import { scripts } from "./scripts.ts";
 type Store = Pick<Runtime, "redis" | "queues">;
 type Reader = Pick<Runtime, "redis">;
 
-type Versioned<T> = T & { version: number };
+/** A record with its version, which every change increments. */
+export type Versioned<T> = T & { version: number };
 
 /** A kind of records. All of its keys have the handle's tag. */
 interface RecordKind {
