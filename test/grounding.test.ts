@@ -204,6 +204,27 @@ t.test("what a text says of some days of the week, a sentence says of no others"
   t.equal(say("La crèche est ouverte le samedi."), "");
 });
 
+t.test("a clause without a subject of its own speaks of the one before", async (t) => {
+  const from = openLibrary([
+    documentSource(
+      "A board costs €15 for two hours and €25 for a day, a wetsuit €10 for a day. From 36 bottles we give a discount of 5%, from 60 bottles 8%.",
+    ),
+  ]);
+  passes(t, ["A board costs €25 for a day.", "From 60 bottles you get a discount of eight percent."], from);
+  goes(
+    t,
+    ["A board costs €15 for a day.", "A board costs €10 for a day.", "From 36 bottles you get a discount of 8%."],
+    from,
+  );
+});
+
+t.test("Swedish numbers that are written out are read", async (t) => {
+  const from = openLibrary([documentSource("En kurs på 25 timmar kostar 1 200 kr.")]);
+  const say = (text: string) => filtered(text, 7, { from, language: "sv" }).text;
+  t.not(say("En kurs på tjugofem timmar kostar 1 200 kr."), "");
+  t.equal(say("En kurs på tjugosex timmar kostar 1 200 kr."), "");
+});
+
 t.test("a name before a colon is denied by what follows", async (t) => {
   const from = openLibrary([
     documentSource("We deliver to England. Northern Ireland: we can't, since the rules changed."),

@@ -4,7 +4,7 @@ import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
 import type { Strengths } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
-import { type Quantity, spansIn, withEqualSpans } from "./measures.ts";
+import { isUnit, type Quantity, spansIn, withEqualSpans } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
 import { weekdaysIn, type weekdayWords } from "./weekdays.ts";
@@ -134,8 +134,26 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
     isNegated: isNegated(part, language),
     states: statesIn(part, language),
   });
-  if (table === undefined) return clauseTexts(text, language).map((clause) => atomOf(clause));
+  if (table === undefined)
+    return withSubjects(
+      clauseTexts(text, language).map((clause) => atomOf(clause)),
+      language,
+    );
   return cells.slice(1).map((cell, at) => atomOf(cell, cells[0], columns[at + 1]));
+}
+
+/** A clause without a subject of its own speaks of the one before: "a board is €15 for two hours and €25 for a day". */
+function withSubjects(clauses: readonly Atom[], language: string): Atom[] {
+  const found: Atom[] = [];
+  for (const clause of clauses) {
+    const wordsOf = (terms: readonly string[] = []) => terms.filter((term) => !/^\p{N}/u.test(term));
+    const subject = wordsOf(found.at(-1)?.terms).filter((term) => !isUnit(term, language));
+    const words = wordsOf(clause.terms);
+    const isFull = words.length > 0 || [...clause.figures].some((figure) => figure.startsWith("amount "));
+    const isBare = isFull && words.every((term) => isUnit(term, language) || subject.includes(term));
+    found.push(isBare ? { ...clause, terms: [...subject, ...clause.terms] } : clause);
+  }
+  return found;
 }
 
 /** True if a witness says all of a claim, and its figures of the same things. `all` are the witnesses of its section. */

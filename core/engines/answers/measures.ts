@@ -57,6 +57,11 @@ function quantitiesIn(text: string, language: string): Quantity[] {
   });
 }
 
+/** True for the term of a unit in a language, such as "day". */
+export function isUnit(term: string, language: string): boolean {
+  return unitsByTerm(language).has(term);
+}
+
 /** The spans of time among the units of a text. */
 export function spansIn(text: string, language: string): Quantity[] {
   return quantitiesIn(text, language).filter(({ unit }) => UNITS.duration.includes(unit));

@@ -5,6 +5,7 @@ import { toCardinal as frenchNumber } from "n2words/fr-FR";
 import { toCardinal as italianNumber } from "n2words/it-IT";
 import { toCardinal as dutchNumber } from "n2words/nl-NL";
 import { toCardinal as portugueseNumber } from "n2words/pt-PT";
+import { toCardinal as swedishNumber } from "n2words/sv-SE";
 import { wordsOf } from "../../../schemas/languages.ts";
 import { compatible, fold, UNSPACED } from "../../platform/characters.ts";
 import { stem, stopWords } from "../../platform/languages.ts";
@@ -32,6 +33,7 @@ const NUMBERS: Record<string, (value: number) => string> = {
   it: italianNumber,
   nl: dutchNumber,
   pt: portugueseNumber,
+  sv: swedishNumber,
 };
 /** Languages that write compounds as one word, so that a word may stand inside another. */
 const COMPOUNDING = new Set(["de", "nl", "da", "sv", "no", "fi", "hu"]);
@@ -176,6 +178,8 @@ const numberWords = lazyByKey((language: string): NumberWords => {
   const add = (value: number) => {
     const tokens = fold(write!(value)).match(TOKEN) ?? [];
     values.set(tokens.join(" "), value);
+    // Swedish "tjugofem" has no hyphen.
+    values.set(tokens.filter((token) => token !== "-").join(""), value);
     values.set(tokens.filter((token) => !connectors.includes(token)).join(" "), value);
     // "A thousand" is one thousand.
     if (value === 100 || value === MAX_NUMBER) values.set(tokens.join(" ").replace(ONE, ""), value);
