@@ -34,13 +34,13 @@ export async function listLeads(
   const list = keys.leads(input.handle);
   const { limit, after } = pageOf(runtime.env, input, list);
   const leads: Lead[] = [];
-  let [place, scanned] = [after, 0];
+  let [position, scanned] = [after, 0];
   for await (const batch of scan(runtime, input, after))
     for (const { at, lead } of batch) {
       if ((lead && leads.length === limit) || scanned++ === MAX_SCANNED)
-        return { leads, nextCursor: cursorAfter(runtime.env, place, list) };
+        return { leads, nextCursor: cursorAfter(runtime.env, position, list) };
       if (lead) leads.push(lead);
-      place = at;
+      position = at;
     }
   return { leads, nextCursor: null };
 }
@@ -97,8 +97,8 @@ interface Scanned {
 async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGenerator<Scanned[]> {
   const list = keys.leads(input.handle);
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
-  for (let [place, isLast] = [after, false]; !isLast; ) {
-    const start = place === undefined ? 0 : await rankAfter(redis, list, place);
+  for (let [position, isLast] = [after, false]; !isLast; ) {
+    const start = position === undefined ? 0 : await rankAfter(redis, list, position);
     const pairs = pairsOf(await redis.zrevrange(list, start, start + BATCH - 1, "WITHSCORES"));
     const ids = pairs.map(([id]) => id);
     const stored = await readRecords<StoredLead>(redis, ids, (id) => keys.lead(input.handle, id));
@@ -106,7 +106,7 @@ async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGe
     const byId = new Map(leads.map((lead) => [lead.leadId, lead]));
     yield pairs.map(([id, score]) => ({ at: `${score} ${id}`, lead: byId.get(id) }));
     const [lastId, lastScore] = pairs.at(-1) ?? [];
-    place = `${lastScore} ${lastId}`;
+    position = `${lastScore} ${lastId}`;
     isLast = pairs.length < BATCH || Number(lastScore) < oldest;
   }
 }

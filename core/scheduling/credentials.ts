@@ -180,8 +180,8 @@ export function toCredential(stored: StoredCredential & { version?: number }): C
   return credential;
 }
 
-function sealed({ env }: Pick<Runtime, "env">, place: SealBinding, secret: string | null): string | null {
-  return secret === null ? null : seal(env, place, secret);
+function sealed({ env }: Pick<Runtime, "env">, binding: SealBinding, secret: string | null): string | null {
+  return secret === null ? null : seal(env, binding, secret);
 }
 
 function sealBinding(

@@ -170,7 +170,7 @@ function eventJobs(runtime: Runtime, { handle, step, about }: Transition, bookin
   const people = [booking.attendee, ...booking.guests].map(({ email }) => email);
   const content = { data: { handle, booking, ...about }, people };
   const at = runtime.now();
-  return steps[step].events.map((type, place) => eventJob(runtime, handle, { type, ...content, at: at + place }));
+  return steps[step].events.map((type, index) => eventJob(runtime, handle, { type, ...content, at: at + index }));
 }
 
 /** The job that tells calendars and meetings of a booking that was accepted, moved, or ended. */

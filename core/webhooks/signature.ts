@@ -28,9 +28,9 @@ export interface Signer {
 }
 
 /** The signers of an endpoint, newest secret first. */
-export function signersOf({ env }: Pick<Runtime, "env">, place: SealBinding, webhook: StoredWebhook): Signer[] {
+export function signersOf({ env }: Pick<Runtime, "env">, binding: SealBinding, webhook: StoredWebhook): Signer[] {
   const sealed = [{ secret: webhook.secret, until: Number.POSITIVE_INFINITY }, ...formerSecrets(webhook)];
-  return sealed.map((one) => signerOf(unseal(env, place, one.secret).toString(), one.until));
+  return sealed.map((one) => signerOf(unseal(env, binding, one.secret).toString(), one.until));
 }
 
 export function signerOf(secret: string, until = Number.POSITIVE_INFINITY): Signer {

@@ -146,8 +146,8 @@ function linked(value: string, address: string | undefined): string {
 }
 
 function buttons({ actions = [] }: MailLayout): string {
-  const all = actions.map(([words, address], place) => {
-    const kind = place === 0 ? "main" : "other";
+  const all = actions.map(([words, address], index) => {
+    const kind = index === 0 ? "main" : "other";
     return `<a class="${kind}" href="${escaped(address)}" style="${styles.button};${styles[kind]}">${escaped(words)}</a>`;
   });
   return all.length === 0 ? "" : `<p style="${styles.actions}">${all.join("\n")}</p>`;

@@ -15,5 +15,5 @@ end
 local function dropChunks(first)
   local count = tonumber(string.match(redis.call('HGET', keys.knowledge, field) or '', ':(%d+)$')) or 0
   countLanguage(redis.call('HGET', input.prefix .. '0', 'language'), -count)
-  for place = first, count - 1 do redis.call('DEL', input.prefix .. place) end
+  for part = first, count - 1 do redis.call('DEL', input.prefix .. part) end
 end

@@ -14,8 +14,8 @@ end
 local count = #input.sizes
 dropChunks(count)
 local at = input.hashSize + 1
-for place, size in ipairs(input.sizes) do
-  local key = input.prefix .. (place - 1)
+for part, size in ipairs(input.sizes) do
+  local key = input.prefix .. (part - 1)
   redis.call('HDEL', key, 'vector', 'model', 'dimensions')
   -- One command, since a search module indexes the chunk again after each command that writes it.
   redis.call('HSET', key, unpack(input.values, at, at + size - 1))
