@@ -43,7 +43,7 @@ const alone = filesOf("hostile-pauses rolling");
 const alikeEverywhere = filesOf(`
   access-walk account-browser addresses admin admin-data alerts answers-sets api-docs assistant-models
   assistant-processes campaigns campaigns-far campaigns-restart client collisions data drill email-crash
-  email-errors email-fairness email-feedback email-grammar email-verdict failover full-redis grounding groups
+  email-errors email-failures email-fairness email-feedback email-grammar failover full-redis grounding
   handle-import hostile-pauses hostile-servers house integrations-caldav integrations-google integrations-late
   integrations-links integrations-microsoft integrations-writing integrations-zoom knowledge-chunking
   knowledge-ranking languages lead-forms lead-notices lead-section lists lock openapi pages-content rolling

@@ -14,11 +14,11 @@ function failed(phase: SmtpPhase, response?: string): SmtpFailure {
   return new SmtpFailure(phase, Object.assign(new Error("It broke."), more));
 }
 
-function judged(phase: SmtpPhase, response?: string, more: Partial<DeliveryProgress> = {}): SmtpFailureClass {
+function classified(phase: SmtpPhase, response?: string, more: Partial<DeliveryProgress> = {}): SmtpFailureClass {
   return classifySmtpFailure(failed(phase, response), { attempt: 1, purpose: "TRANSACTIONAL_API", age: 0, ...more });
 }
 
-t.test("a failure is judged by phase and code", async (t) => {
+t.test("a failure is classified by phase and code", async (t) => {
   const cases: [SmtpPhase, string | undefined, Record<string, unknown>][] = [
     ["connect", undefined, { kind: "provider", reason: /^server_unavailable/ }],
     ["connect", "421 4.3.2 busy", { kind: "provider" }],
@@ -49,17 +49,17 @@ t.test("a failure is judged by phase and code", async (t) => {
     ["mail", undefined, { kind: "deferred", reason: /^connection_lost/ }],
     ["content", undefined, { kind: "deferred", reason: /^outcome_unknown/ }],
   ];
-  for (const [phase, response, verdict] of cases) t.match(judged(phase, response), verdict, `${phase} ${response}`);
+  for (const [phase, response, found] of cases) t.match(classified(phase, response), found, `${phase} ${response}`);
 });
 
 t.test("a mail is tried for 24 hours with growing waits, a code for ten minutes", async (t) => {
   const sequence = (purpose: DeliveryProgress["purpose"]): { waits: number[]; life: number } => {
     const waits: number[] = [];
     for (let age = 0; ; ) {
-      const verdict = judged("recipient", "450 4.2.0 later", { attempt: waits.length + 1, purpose, age });
-      if (verdict.kind !== "deferred") return { waits, life: age };
-      waits.push(verdict.wait);
-      age += verdict.wait;
+      const found = classified("recipient", "450 4.2.0 later", { attempt: waits.length + 1, purpose, age });
+      if (found.kind !== "deferred") return { waits, life: age };
+      waits.push(found.wait);
+      age += found.wait;
     }
   };
   const mail = sequence("TRANSACTIONAL_API");
@@ -71,7 +71,7 @@ t.test("a mail is tried for 24 hours with growing waits, a code for ten minutes"
   t.ok(mail.waits.every((wait) => wait >= 12_000 && wait <= 72 * minute));
   const code = sequence("LEAD_VERIFICATION");
   t.ok(code.life > 7 * minute && code.life <= 10 * minute, `${code.life} ms`);
-  t.match(judged("recipient", "450 x", { age: 24 * 60 * minute }), {
+  t.match(classified("recipient", "450 x", { age: 24 * 60 * minute }), {
     kind: "failed",
     reason: /^given_up: deferred_by_server/,
     code: 450,
@@ -80,7 +80,7 @@ t.test("a mail is tried for 24 hours with growing waits, a code for ten minutes"
 });
 
 t.test("a reason is one line and of a length that fits", async (t) => {
-  const verdict = judged("recipient", `550 ${"x\r\ny ".repeat(500)}`);
-  t.ok(verdict.reason.length < 400);
-  t.notMatch(verdict.reason, /[\r\n]/);
+  const found = classified("recipient", `550 ${"x\r\ny ".repeat(500)}`);
+  t.ok(found.reason.length < 400);
+  t.notMatch(found.reason, /[\r\n]/);
 });
