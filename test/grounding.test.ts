@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import process from "node:process";
 import t, { type Test } from "tap";
 import {
   figuresBeyond,
@@ -594,6 +595,18 @@ t.test("no hostile text of a model leaves markup, an image or an outside link", 
 t.test("the figures of an endless hyphenated word are read in one pass", { timeout: 60_000 }, async (t) => {
   t.same(figuresBeyond("abc-".repeat(100_000), "", "en"), []);
   t.same(figuresBeyond(`${"abc-".repeat(100)}acme.travel`, "", "en").length, 1);
+});
+
+t.test("the days of each line of a long list are read once for all sentences", (t) => {
+  const pool = `## Pool\n\n${"- Friday pool\n".repeat(300)}`;
+  const barn = `## Barn\n\n${"- Monday: big red workshop barn open late\n".repeat(400)}`;
+  const from = openLibrary([documentSource(`${pool}\n${barn}`)]);
+  const { user: before } = process.cpuUsage();
+  const passed = filtered("The big red workshop barn is open late on Friday. ".repeat(20), 50, { from });
+  t.match(passed, { text: "" });
+  const ms = (process.cpuUsage().user - before) / 1000;
+  t.ok(ms < 3000, `${ms} ms of CPU`);
+  t.end();
 });
 
 t.test("endless sentences and floods of marks are cut", async (t) => {

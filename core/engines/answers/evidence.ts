@@ -1,5 +1,5 @@
 import { wordsOf } from "../../../schemas/languages.ts";
-import { lazyByKey } from "../../platform/lazy.ts";
+import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
 import type { Strengths } from "./library.ts";
@@ -63,8 +63,8 @@ export interface Witness {
   hasNoCharge: boolean;
   /** The text with its headings and the names of its columns. */
   text: string;
-  /** The text with its heading and its introduction. */
-  said: string;
+  /** The days of the week that the text, its heading and its introduction name; read once. */
+  days: () => ReadonlySet<number>;
   atoms: readonly Atom[];
 }
 
@@ -112,7 +112,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     unit,
     strengths,
     text: all,
-    said: whole,
+    days: lazy(() => weekdaysIn(whole, language)),
     figures: figuresIn([all, ...addresses].join(" ; "), language),
     isUniversal: isUniversal(whole, language),
     isFree: isFree(whole, language),
@@ -191,13 +191,9 @@ function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
 /** What a text says of some days, it says of no others. Without a figure, each day may have a row of its own. */
 function daysAgree(witness: Witness, all: readonly Witness[], { days, figures }: Claim): boolean {
   if (days.length === 0 || witness.atoms.some(({ isNegated }) => isNegated)) return true;
-  const own = daysOf(witness);
-  const said = figures.length > 0 || own.size === 0 ? own : new Set(all.flatMap((one) => [...daysOf(one)]));
-  return own.size === 0 || days.every((word) => word.some((day) => said.has(day)));
-}
-
-function daysOf({ said, unit }: Witness): ReadonlySet<number> {
-  return weekdaysIn(said, unit.section.language);
+  if (witness.days().size === 0) return true;
+  const saying = figures.length > 0 ? [witness] : all;
+  return days.every((word) => saying.some((one) => word.some((day) => one.days().has(day))));
 }
 
 /** A price isn't "at least" that price; "14 days or more" is a bound too, and "4 to 8" or "14 days before" one of both kinds. */
