@@ -106,7 +106,6 @@ t.test("mails are signed so that another implementation agrees: DKIM, SPF and DM
     senderId: "sender_main",
     to: ["bob@far.example"],
     purpose: "CALENDAR",
-    origin: "scheduling",
     content,
   });
   await eventually(() => server.mails.length === 2);
@@ -371,7 +370,7 @@ t.test("a mail of the service's own carries its files, and an invitation as one"
   const invitation = "BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nEND:VCALENDAR\r\n";
   const base64 = (content: string) => Buffer.from(content).toString("base64");
   await acceptMessage(service.runtime, {
-    ...{ handle: "acme", senderId: "sender_main", to: ["ann@far.example"], purpose: "CALENDAR", origin: "scheduling" },
+    ...{ handle: "acme", senderId: "sender_main", to: ["ann@far.example"], purpose: "CALENDAR" },
     content: { subject: "Your booking", html: "<p>Booked</p>" },
     attachments: [
       {

@@ -269,7 +269,6 @@ t.test("the service's own mails are accepted once by their key, and refusals are
     senderId: "sender_main",
     to: ["ann@far.example"],
     purpose: "PRODUCT_NOTIFICATION",
-    origin: "rule",
     templateId: "tmpl_hello",
     variables: { name: "Ann" },
   } as const;

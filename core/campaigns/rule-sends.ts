@@ -95,7 +95,6 @@ function mail(
     purpose: "PRODUCT_NOTIFICATION",
     templateId: rule?.templateId,
     variables: snapshot(lead, rule?.variableMappings ?? {}),
-    origin: "rule",
     // Owners report conversions; anybody can submit a lead.
     caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
     leads: [data.leadId],

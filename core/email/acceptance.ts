@@ -38,10 +38,10 @@ export interface MailRequest {
   /** A `text/calendar` one is also an alternative part, so that clients show the invitation. */
   attachments?: MimeFile[];
   /**
-   * The origin. A refused `api` mail throws. For all other origins the refusal is recorded: a message whose deliveries are DENIED with the
+   * True for a client's own mail, whose refusal throws. The refusal of any other is recorded: a message whose deliveries are DENIED with the
    * code as reason.
    */
-  origin: "api" | "rule" | "scheduling" | "verification" | "lead" | "payment";
+  isDirect?: boolean;
   /** A once-only key, remembered for 400 days: a second call with the same key changes nothing and returns the first message. */
   key?: string | undefined;
   /** Limits per recipient and UTC day that apply; mails beyond them are DENIED as `visitor_mail_limit`. */
@@ -81,7 +81,7 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
   ]);
   const { content, fault } = await contentOrFault(runtime, request, { rights, template });
   // A repeated request gets its first answer, even if it would be refused now.
-  if (fault && request.origin === "api" && request.idempotency === undefined) throw fault;
+  if (fault && request.isDirect && request.idempotency === undefined) throw fault;
   const denied = request.denied ?? fault?.code;
   const message = messageOf(runtime, request, { rights, template: denied === undefined ? template : undefined });
   return write(runtime, request, { message, content, denied, fault });
@@ -107,7 +107,7 @@ export async function sendMessage(
     });
   const key = idempotencyKey ?? caller.idempotencyKey;
   const idempotency = key === undefined ? undefined : { key, digest: bodyDigest(body) };
-  return acceptMessage(runtime, { ...mail, origin: "api", idempotency });
+  return acceptMessage(runtime, { ...mail, isDirect: true, idempotency });
 }
 
 function mustBeRecipients(to: readonly string[]): void {
@@ -144,7 +144,7 @@ async function contentOrFault(
 /** The variables, after a check that the template can be rendered with them. */
 async function fromTemplate(
   runtime: Runtime,
-  { handle, purpose, origin, variables = {} }: MailRequest,
+  { handle, purpose, isDirect, variables = {} }: MailRequest,
   template: TemplateState | undefined,
 ): Promise<StoredContent> {
   if (template === undefined) throw new Fail("email_template_not_found");
@@ -153,7 +153,7 @@ async function fromTemplate(
   const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
   mustHaveAll(parsed, variables);
   // Visitors wrote the values of a rule: they become one line instead.
-  if (origin === "api") mustFitSubject(parsed.subject, variables);
+  if (isDirect) mustFitSubject(parsed.subject, variables);
   // A value that its context forbids is refused now, not at the delivery.
   renderTemplate(parsed, variables);
   return { variables: Object.fromEntries(parsed.names.map((name) => [name, variables[name] as string])) };
@@ -228,7 +228,7 @@ function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest) {
 
 function inputOf(
   { env }: Runtime,
-  { origin, key, idempotency, caps = [], leads = [] }: MailRequest,
+  { isDirect = false, key, idempotency, caps = [], leads = [] }: MailRequest,
   { message, content, denied }: ReadyMessage,
 ) {
   const { messageId, purpose, recipients, createdAt } = message;
@@ -247,7 +247,7 @@ function inputOf(
     keyDigest: idempotency && keyDigest(idempotency.key),
     isOnce: key !== undefined,
     denied,
-    refusesAll: origin === "api",
+    refusesAll: isDirect,
     isClosed: !env.SMTP_URL,
     caps: caps.map((cap) => ({ name: cap, max: MAX_MAILS_A_DAY[cap] })),
     leads,

@@ -167,7 +167,7 @@ async function tellOwners(
   { key, leads, content }: Notice,
 ): Promise<"told" | "erased"> {
   const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
-  const mail = { handle, content, leads: leads.map(({ leadId }) => leadId), origin: "lead" } as const;
+  const mail = { handle, content, leads: leads.map(({ leadId }) => leadId) };
   for (const owner of owners) {
     const one = { ...mail, to: owner, key: noticeKey(key, owner) };
     if ((await unlessErased(() => sendForHandle(runtime, one))) === "erased") return "erased";

@@ -63,7 +63,6 @@ export async function sendLeadCode(
       senderId: sender.senderId,
       to: [lead.email],
       purpose: "LEAD_VERIFICATION",
-      origin: "verification",
       caps: ["visitor"],
       leads: [leadId],
       key: `code ${round}`,

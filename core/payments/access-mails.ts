@@ -111,7 +111,7 @@ async function mailLink(runtime: Runtime, handle: string, mail: LinkMail): Promi
   if (layout === undefined) return;
   const caps = mail.isRequested ? (["visitor"] as const) : [];
   const { key, denied } = mail;
-  await sendForHandle(runtime, { handle, to: email, content: layOut(layout), key, origin: "payment", caps, denied });
+  await sendForHandle(runtime, { handle, to: email, content: layOut(layout), key, caps, denied });
 }
 
 async function linkLayout(

@@ -47,7 +47,6 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   for (const recipient of await recipientsOf(runtime, handle, { stored, kind })) {
     const mail = {
       handle,
-      origin: "scheduling" as const,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
         ...layOut(bookingLayout({ stored, kind, recipient, labels: event.labels })),

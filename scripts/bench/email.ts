@@ -70,7 +70,7 @@ async function openStage(redisUrl: string, children: ChildProcess[]): Promise<St
 async function queue(runtime: Runtime, handle: string, count: number): Promise<void> {
   for (let at = 0; at < count; at += 100) {
     const batch = Array.from({ length: Math.min(100, count - at) }, (_, n) => `${handle}${at + n}@far.example`);
-    await Promise.all(batch.map((to) => acceptMessage(runtime, { ...mail, origin: "scheduling", handle, to: [to] })));
+    await Promise.all(batch.map((to) => acceptMessage(runtime, { ...mail, handle, to: [to] })));
   }
 }
 
@@ -191,7 +191,7 @@ async function fairness(stage: Stage): Promise<BenchRow[]> {
   for (let round = 0; round < 10; round++) {
     const begun = Date.now();
     const to = `small${round}@far.example`;
-    await acceptMessage(stage.runtime, { ...mail, origin: "scheduling", handle: "small", to: [to] });
+    await acceptMessage(stage.runtime, { ...mail, handle: "small", to: [to] });
     for (let arrived: number | undefined; arrived === undefined; ) {
       const taken = await until(stage, 1);
       arrived = taken.find(([, recipient]) => recipient === to)?.[0];
