@@ -193,19 +193,19 @@ function isStream(result: unknown): result is AsyncIterable<RunChunk> {
 
 /** The one place that turns errors into responses. */
 async function fail(runtime: Runtime, ctx: Context, error: unknown): Promise<void> {
-  const known = asFail(error);
+  const failure = asFail(error);
   const { requestId, row, parameters = {} } = ctx.state as State;
-  if (known.status >= 500) logFailure(runtime, ctx.state as State, known);
+  if (failure.status >= 500) logFailure(runtime, ctx.state as State, failure);
   if (ctx.headerSent) return void ctx.res.destroy();
-  const problem = problemView(known, requestId, row?.challenge?.(runtime, parameters));
-  const page = await failurePage(runtime, ctx, known);
+  const problem = problemView(failure, requestId, row?.challenge?.(runtime, parameters));
+  const page = await failurePage(runtime, ctx, failure);
   sendView(ctx, page ? { ...page, headers: { ...problem.headers, ...page.headers } } : problem);
 }
 
 /** Logs an internal failure; rows with an `errorLogName` log that name only. */
-function logFailure({ log }: Runtime, { requestId, row }: State, known: Fail): void {
-  const isDefect = known.code === "internal_error";
-  const cause = (known.cause ?? known) as Error;
+function logFailure({ log }: Runtime, { requestId, row }: State, failure: Fail): void {
+  const isDefect = failure.code === "internal_error";
+  const cause = (failure.cause ?? failure) as Error;
   if (row?.errorLogName && isDefect) log.error({}, `${row.errorLogName}.request.failed`);
   else if (row?.errorLogName) log.warn({}, `${row.errorLogName}.request.unavailable`);
   else if (isDefect) log.error({ requestId, error: cause?.stack }, "http.request.failed");
@@ -213,12 +213,12 @@ function logFailure({ log }: Runtime, { requestId, row }: State, known: Fail): v
 }
 
 /** An HTML page for a failure, if the row serves people, a page is missing or the client prefers HTML. */
-async function failurePage(runtime: Runtime, ctx: Context, known: Fail): Promise<View | undefined> {
+async function failurePage(runtime: Runtime, ctx: Context, failure: Fail): Promise<View | undefined> {
   const { row, pageHost } = ctx.state as State;
-  const isPage = prefersHtml(ctx) || (pageHost !== undefined && known.status === 404);
+  const isPage = prefersHtml(ctx) || (pageHost !== undefined && failure.status === 404);
   if (!row?.errorView && !isPage) return undefined;
-  const asked = new Request(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, known));
-  return row?.errorView?.(known, asked) ?? (isPage ? failureView(known, asked) : undefined);
+  const request = new Request(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, failure));
+  return row?.errorView?.(failure, request) ?? (isPage ? failureView(failure, request) : undefined);
 }
 
 /** True if a browser is waiting: the client prefers HTML to JSON, or submits a form. */
@@ -230,9 +230,9 @@ function prefersHtml(ctx: Context): boolean {
 }
 
 /** The language of the handle that a failed request names; null if Redis is unavailable. */
-async function languageOfHandle({ redis }: Runtime, state: State, known: Fail): Promise<string | null> {
+async function languageOfHandle({ redis }: Runtime, state: State, failure: Fail): Promise<string | null> {
   const { handle = state.handle } = state.parameters ?? {};
-  if (handle === undefined || known.code === "service_unavailable") return null;
+  if (handle === undefined || failure.code === "service_unavailable") return null;
   try {
     return (await settingsOf(redis, handle)).language;
   } catch (error) {

@@ -40,8 +40,8 @@ const rpcExample = { jsonrpc: "2.0", id: 1, result: { content: [{ type: "text", 
  * without sessions, so that any web process can answer any message.
  */
 export function mcpRows(all: () => Row[]): Row[] {
-  const exchange = lazy(() => openExchange(toolRows(all())));
-  const callTools: Exchange = async (runtime, input, caller) => (await exchange())(runtime, input, caller);
+  const handler = lazy(() => openHandler(toolRows(all())));
+  const callTools: MessageHandler = async (runtime, input, caller) => (await handler())(runtime, input, caller);
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",
@@ -63,13 +63,13 @@ export function mcpRows(all: () => Row[]): Row[] {
   ];
 }
 
-type Exchange = (runtime: Runtime, input: Message, caller: Caller) => Promise<Response>;
+type MessageHandler = (runtime: Runtime, input: Message, caller: Caller) => Promise<Response>;
 
 /**
  * One HTTP exchange: our checks, then those of the large protocol library, which is loaded at the first message. The tools never change at
  * runtime, so there are no subscriptions.
  */
-async function openExchange(tools: ToolRow[]): Promise<Exchange> {
+async function openHandler(tools: ToolRow[]): Promise<MessageHandler> {
   const library = await import("@modelcontextprotocol/server");
   const options = { maxSubscriptions: 0, keepAliveMs: 0 };
   const handler = library.createMcpHandler((context) => serverOf(library, tools, context), options);

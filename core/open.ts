@@ -20,12 +20,12 @@ import { connect, ifPermitted } from "./store/redis.ts";
 
 /** Creates the process's Runtime from its settings. It is the only file that knows every implementation. Throws if Redis is unreachable. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
-  const connected = (forJobs: boolean): Redis =>
+  const connectLogged = ({ forJobs = false } = {}): Redis =>
     connect(env, "commands", { forJobs }).on("error", (error: Error) =>
       log.warn({ error: error.message }, "redis.connection_failed"),
     );
-  const redis = connected(false);
-  const queues = new Queues({ redis, bull: connected(true), log });
+  const redis = connectLogged();
+  const queues = new Queues({ redis, bull: connectLogged({ forJobs: true }), log });
   // The client would go on with database 0 if the server lacks the other one.
   if ((redis.options.db ?? 0) !== 0) await redis.select(redis.options.db as number);
   const own = await signingKey({ redis, env });

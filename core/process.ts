@@ -23,7 +23,7 @@ export async function startProcess(
   settings: Record<string, string | undefined>,
 ): Promise<{ runtime: Runtime; stopSignal: Promise<StopSignal> }> {
   const stopSignal = firstStopSignal();
-  const env = read(settings);
+  const env = readSettings(settings);
   const log = openLog(env);
   // Some libraries print what they receive, such as words of a model; the log has events only.
   Object.assign(console, { log() {}, warn() {} });
@@ -43,7 +43,7 @@ export function failStartup(name: "web" | "worker", log: Log, { message }: Error
   return process.exit(1);
 }
 
-function read(settings: Record<string, string | undefined>): Env {
+function readSettings(settings: Record<string, string | undefined>): Env {
   try {
     return readEnv(settings);
   } catch (error) {

@@ -100,12 +100,12 @@ async function embed(
 async function accept(
   runtime: Runtime,
   handle: string,
-  given: Partial<StoredDocument>,
+  fields: Partial<StoredDocument>,
   earlier: string,
 ): Promise<{ document: Document } | undefined> {
   const [revision, updatedAt] = [runtime.id(""), new Date(runtime.now()).toISOString()];
-  const containerTags = normalizeTags(given.containerTags ?? []);
-  const stored = { ...given, containerTags, revision, updatedAt } as StoredDocument;
+  const containerTags = normalizeTags(fields.containerTags ?? []);
+  const stored = { ...fields, containerTags, revision, updatedAt } as StoredDocument;
   checkContent(stored);
   const { documentId } = stored;
   const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });

@@ -30,25 +30,25 @@ export const valueTypes: Readonly<Record<string, ValueType>> = {
   list: {
     form: values,
     read: (redis, key) => redis.lrangeBuffer(key, 0, -1),
-    write: (pipeline, key, list: Value[], rename) => parts(list, rename).map((some) => pipeline.rpush(key, ...some)),
+    write: (pipeline, key, list: Value[], rename) => batches(list, rename).map((some) => pipeline.rpush(key, ...some)),
   },
   set: {
     form: values,
     read: (redis, key) => redis.smembersBuffer(key),
-    write: (pipeline, key, list: Value[], rename) => parts(list, rename).map((some) => pipeline.sadd(key, ...some)),
+    write: (pipeline, key, list: Value[], rename) => batches(list, rename).map((some) => pipeline.sadd(key, ...some)),
   },
   zset: {
     form: values,
     read: (redis, key) => redis.zrangeBuffer(key, "0", "-1", "WITHSCORES"),
     // Redis expects the score first.
     write: (pipeline, key, list: Value[], rename) =>
-      parts(list, rename).map((some) => pipeline.zadd(key, ...batchesOf(some, 2).flatMap((pair) => pair.reverse()))),
+      batches(list, rename).map((some) => pipeline.zadd(key, ...batchesOf(some, 2).flatMap((pair) => pair.reverse()))),
   },
   hash: {
     form: s.map(value),
     read: (redis, key) => redis.hgetallBuffer(key),
     write: (pipeline, key, fields: Record<string, Value>, rename) =>
-      parts(Object.entries(fields).flat(), rename).map((some) => pipeline.hset(key, ...some)),
+      batches(Object.entries(fields).flat(), rename).map((some) => pipeline.hset(key, ...some)),
   },
   stream: {
     form: s.array({ type: "array", prefixItems: [s.string(), values], items: false, minItems: 2, maxItems: 2 }),
@@ -72,7 +72,7 @@ function textOrBase64(bytes: Buffer): Value {
 }
 
 /** Values as Redis commands take them, in batches. */
-function parts(list: Value[], rename: Rename): (string | Buffer)[][] {
+function batches(list: Value[], rename: Rename): (string | Buffer)[][] {
   return batchesOf(list, MEMBER_BATCH).map((some) => some.map((one) => bytesOf(one, rename)));
 }
 

@@ -71,8 +71,8 @@ export function wordsQuery(request: SearchRequest, terms: WeightedTerms): string
     .map((filter) => `${filter}=>{$weight:0}`)
     .join(" ");
   const clauses = Array.from(terms, ([term, weight]) => {
-    const said = `@terms:(${term})`;
-    return `(${only} ${weight === 1 ? said : `${said}=>{$weight:${weight}}`})`;
+    const match = `@terms:(${term})`;
+    return `(${only} ${weight === 1 ? match : `${match}=>{$weight:${weight}}`})`;
   });
   return [
     wordsIndex.name,
