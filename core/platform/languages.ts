@@ -120,6 +120,9 @@ export function languageOf(text: string, fallback = "en"): string {
   const scores = smallWordScores(lower);
   const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
   if (scores.size === 0) return detected[0]?.lang ?? fallback;
+  // Only languages with a file have hints, so one word says nothing against another language.
+  const isHint = wordsRead(lower).length === 1 && Math.max(...scores.values()) <= HINT;
+  if (isHint && !languages[fallback]) return fallback;
   // Letters say nothing about words that both languages have: "no", "ok", "hotel".
   if (scores.get(fallback) === Math.max(...scores.values())) return fallback;
   const weight = Math.max(MIN_LETTERS_WEIGHT, LETTERS_SHARE * wordsRead(lower).length);
