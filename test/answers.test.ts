@@ -776,6 +776,16 @@ t.test("a short question is in the language of the conversation, else of the pag
   const later = [...history, { role: "user" as const, text: "ok" }];
   t.equal(readQuestion("Samstag?", "en", later).language, "de", "whatever was said last");
   for (const language of ["en", "es", "it"]) t.equal(readQuestion("no", language).language, language);
+  t.equal(readQuestion("telefonnummer?", "sv").language, "sv", "a language without words of ours is not guessed away");
+  t.equal(readQuestion("Wo ist die Bastu?", "sv").language, "de");
+});
+
+t.test("an address between angle brackets is shown without them", async (t) => {
+  const from = (text: string) => openLibrary([documentSource(text)]);
+  const say = (text: string) => replyTo(from(text), readQuestion("Who helps with the garden?", "en")).markdown;
+  const text = "Moira <moira@lido.example> helps with the garden, see <https://lido.example/garden> and <b>.";
+  t.match(say(text), "Moira moira@lido.example helps with the garden, see https://lido.example/garden and \\<b>.");
+  t.notMatch(say("The garden [help <https://a.example](javascript:alert)> is here."), "javascript:");
 });
 
 t.test("the question's language wins if the same statement exists in two languages", async (t) => {

@@ -31,6 +31,8 @@ const MAX_HEADINGS = 8;
 const NOTHING: Quote = { outcome: "none", confidence: -1, markdown: "", units: [] };
 
 const RAW = /<(?=[a-z/!?])/gi;
+/** An address between angle brackets, as Markdown marks one. */
+const ADDRESS = /<(?:mailto:)?((?:https?:\/\/|[^\s<>@/]{1,64}@)[^\s<>]{1,2000})>/gi;
 const IMAGE = /!(?=\[)/g;
 const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
 const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
@@ -224,7 +226,11 @@ function rowMarkdown({ cells = [], columns }: Block): string {
 
 /** A sentence of public text as one line of Markdown: raw HTML and images are made inert, links keep web addresses only. */
 function sentenceMarkdown(text: string): string {
-  const inert = oneLine(text).replace(RAW, "\\<").replace(IMAGE, "\\!").replace(LINK, keepWebLink);
+  const inert = oneLine(text)
+    .replace(ADDRESS, "$1")
+    .replace(RAW, "\\<")
+    .replace(IMAGE, "\\!")
+    .replace(LINK, keepWebLink);
   return inert.replace(BLOCK_MARK, (mark) => (/^\d/.test(mark) ? mark : `\\${mark}`));
 }
 
