@@ -2,6 +2,7 @@ import { parseHTML } from "linkedom";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
 import { type Block, type Cell, gridOf, type Link, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
+import { isSeen } from "./visibility.ts";
 
 interface Parent {
   childNodes: Iterable<Node>;
@@ -19,19 +20,12 @@ const QUESTION_LEVEL = 7;
 
 const ELEMENT = 1;
 const TEXT = 3;
-const UNREAD = names(
-  "script style template noscript iframe object embed svg math canvas audio video select datalist textarea button label " +
-    "head title noembed noframes",
-);
 const BLOCKS = names(
   "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
 );
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
-const UNSEEN =
-  /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
-
 /**
  * Reads an HTML fragment as a visitor sees it: no comments, hidden elements, scripts, form controls or characters without
  * a glyph. `base` resolves relative links; without it only absolute ones count. Reading is not sanitising: nothing of
@@ -277,25 +271,6 @@ export function absoluteAddress(href: string | null, base?: string): string | un
   if (!href || !URL.canParse(href, base)) return undefined;
   const { protocol, username, password, href: absolute } = new URL(href, base);
   return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;
-}
-
-function isSeen(element: Element): boolean {
-  const name = element.localName;
-  if (UNREAD.has(name) || element.hasAttribute("hidden") || (name === "dialog" && !element.hasAttribute("open")))
-    return false;
-  if (element.getAttribute("aria-hidden") === "true") return false;
-  const style = element.getAttribute("style");
-  return style === null || !isUnseen(style);
-}
-
-function isUnseen(style: string): boolean {
-  const declarations = withoutComments(style).toLowerCase().replace(/\s+/g, "").split(";");
-  return declarations.some((declaration) => UNSEEN.test(declaration));
-}
-
-function withoutComments(style: string): string {
-  const [first = "", ...others] = style.split("/*");
-  return first + others.map((part) => (part.includes("*/") ? part.slice(part.indexOf("*/") + 2) : "")).join("");
 }
 
 /** Raised digits are no part of the figure before them: "48 €¹" has a footnote, "9.30" its minutes or pence. */
