@@ -110,7 +110,7 @@ export function jsonScript(id: string, data: unknown): Html {
 
 /** Redirects a browser. A code in the address is sent to no other host and stored nowhere. */
 export function redirect({ location, cookie }: { location: string; cookie?: string | string[] | undefined }): View {
-  const kept = cookie ? { "Set-Cookie": cookie } : {};
-  const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", ...kept };
+  const cookies = cookie ? { "Set-Cookie": cookie } : {};
+  const headers = { Location: location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", ...cookies };
   return { type: "text/plain; charset=utf-8", body: "", status: 303, headers };
 }

@@ -64,12 +64,12 @@ export async function isAgentEnabled({ redis, env }: Runtime, handle: string): P
  */
 export async function readMe({ redis }: Runtime, _input: unknown, caller: Caller): Promise<Me> {
   const userId = caller.userId as string;
-  const [email, held] = await Promise.all([redis.hget(keys.user(userId), "email"), handlesOf(redis, userId)]);
-  const accounts = [...new Set(held.map(({ account }) => account))];
+  const [email, memberships] = await Promise.all([redis.hget(keys.user(userId), "email"), handlesOf(redis, userId)]);
+  const accounts = [...new Set(memberships.map(({ account }) => account))];
   const names = await Promise.all(accounts.map((account) => entitlementsOf(redis, account)));
   const entitlements = [...new Set(names.flat())].sort();
   if (!entitlements.includes("assistant"))
     throw new Fail("invalid_token", { detail: "None of your accounts has the assistant entitlement." });
-  const handles = held.map(({ handle, role }) => ({ handle, role }));
+  const handles = memberships.map(({ handle, role }) => ({ handle, role }));
   return { user: { userId, email: caller.email ?? email }, handles, entitlements };
 }

@@ -192,8 +192,8 @@ export async function handlesOf(
   const rows = await Promise.all(
     names.map((name) => redis.hmget(keys.handle(name), "status", `role:${userId}`, "account")),
   );
-  return rows.flatMap(([status, held, account], at) => {
-    const role = roles.find((one) => one === held);
+  return rows.flatMap(([status, stored, account], at) => {
+    const role = roles.find((one) => one === stored);
     return status === "ACTIVE" && role ? [{ handle: names[at] as string, role, account: account as string }] : [];
   });
 }

@@ -82,9 +82,9 @@ export async function revokeToken({ redis }: Runtime, { tokenId }: Input<"tokenI
 export async function holderOf(redis: Redis, secret: string): Promise<TokenSession> {
   if (!form.test(secret)) throw new Fail("invalid_token");
   const input = { digest: sha256(secret), now: Date.now(), intervalMs: TOUCH_INTERVAL_MS };
-  const [userId, held] = await scripts.useToken(redis, { token: keys.token(idOf(secret)) }, input);
+  const [userId, digits] = await scripts.useToken(redis, { token: keys.token(idOf(secret)) }, input);
   if (userId === undefined) throw new Fail("invalid_token");
-  return { userId, scopes: unpacked(held as string) };
+  return { userId, scopes: unpacked(digits as string) };
 }
 
 /** The public id is another hash of the secret, so that one key finds the token. It reveals nothing about the stored digest. */
@@ -111,14 +111,14 @@ async function liveTokens(redis: Redis, list: string, ids: string[]): Promise<To
 
 async function readToken(redis: Redis, tokenId: string): Promise<Token | undefined> {
   const key = keys.token(tokenId);
-  const [[name, held, created, used], expires] = await Promise.all([
+  const [[name, digits, created, used], expires] = await Promise.all([
     redis.hmget(key, "name", "scopes", "created", "used"),
     redis.pexpiretime(key),
   ]);
-  if (!name || !held || !created) return undefined;
+  if (!name || !digits || !created) return undefined;
   // Redis tracks the expiry; a negative number means never.
   const times = { createdAt: instantOf(created) as string, expiresAt: instantOf(Math.max(0, expires)) };
-  return { tokenId, name, scopes: unpacked(held), ...times, lastUsedAt: instantOf(used) };
+  return { tokenId, name, scopes: unpacked(digits), ...times, lastUsedAt: instantOf(used) };
 }
 
 function instantOf(ms: string | number | null | undefined): string | null {

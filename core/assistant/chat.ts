@@ -32,12 +32,12 @@ export async function chat(
   runtime: Runtime,
   input: Input<"handle" | "pageSlug", typeof chatRequest>,
 ): Promise<AsyncIterable<RunChunk>> {
-  const asked = readMessages(input.messages);
+  const parsed = readMessages(input.messages);
   const chatId = input.id && input.id !== "" ? input.id : runtime.id("chat_");
   const resumable = input.resumable === true && isCapability(chatId);
   if (input.trigger === "regenerate-message") await forgetLeadSection(runtime, { ...input, chatId });
   const { handle, pageSlug } = input;
-  return streamOf(await startRun(runtime, { ...asked, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
+  return streamOf(await startRun(runtime, { ...parsed, handle, pageSlug, chatId, isWhole: false }, resumable), 0);
 }
 
 /**
@@ -50,8 +50,8 @@ export async function askQuestion(
 ): Promise<QuestionAnswer> {
   checkQuestion(input.question, "/question");
   const { handle, pageSlug } = input;
-  const asked = { question: input.question.trim(), history: [], sectionShown: true };
-  const request = { ...asked, handle, pageSlug, chatId: runtime.id("chat_"), isWhole: true };
+  const parsed = { question: input.question.trim(), history: [], sectionShown: true };
+  const request = { ...parsed, handle, pageSlug, chatId: runtime.id("chat_"), isWhole: true };
   const follower = await startRun(runtime, request, false);
   const leave = (): void => void follower.return();
   const timer = setTimeout(leave, JSON_TIMEOUT_MS);

@@ -102,8 +102,8 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
   try {
     const read = await taggedDocuments(runtime, handle, publicTag);
     const isSearched = read === undefined || (runtime.model.embedder !== undefined && read.documents.length > 0);
-    const asked = { handle, text, tags: [publicTag], limit: MAX_HITS };
-    return { ...read, found: isSearched ? await searchKnowledge(runtime, asked) : NO_HITS };
+    const request = { handle, text, tags: [publicTag], limit: MAX_HITS };
+    return { ...read, found: isSearched ? await searchKnowledge(runtime, request) : NO_HITS };
   } catch {
     // The failure itself must not be logged; the answer is marked as degraded.
     runtime.log.warn({ handle, degraded: true }, "assistant.retrieval.degraded");

@@ -1,7 +1,7 @@
 import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { normalizeTags, snippets } from "../engines/search/search.ts";
-import type { Runtime, SearchResult } from "../platform/runtime.ts";
+import type { Runtime, SearchRequest, SearchResult } from "../platform/runtime.ts";
 
 /** Most results of one query (docs/reference.md, "Knowledge"). */
 const MAX_RESULTS = 50;
@@ -45,13 +45,13 @@ export function bestPassages({ hits }: SearchResult): SearchResult["hits"] {
 /** Passages for a text, by words, and by vectors if an embedding model is configured. */
 export async function searchKnowledge(
   { index, model }: Pick<Runtime, "index" | "model">,
-  asked: { handle: string; text: string; tags: string[]; limit: number },
+  request: Omit<SearchRequest, "vector">,
 ): Promise<SearchResult> {
-  if (model.embedder === undefined) return index.search(asked);
+  if (model.embedder === undefined) return index.search(request);
   const embedded = await model.embedder
-    .embed([asked.text], "query", AbortSignal.timeout(EMBED_TIMEOUT_MS))
+    .embed([request.text], "query", AbortSignal.timeout(EMBED_TIMEOUT_MS))
     .catch(() => undefined);
   const values = embedded?.[0];
-  const found = await index.search({ ...asked, ...(values && { vector: { model: model.embedder.id, values } }) });
+  const found = await index.search({ ...request, ...(values && { vector: { model: model.embedder.id, values } }) });
   return values ? found : { ...found, degraded: true };
 }

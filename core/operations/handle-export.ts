@@ -165,18 +165,18 @@ function parsed(number: number, line: string): unknown {
 
 /** The lines of a file; `invalid_request` if a line is too long or not UTF-8, or if there is no file. */
 async function* linesOf(file: string): AsyncGenerator<string> {
-  let [number, held]: [number, Buffer[]] = [1, []];
+  let [number, pending]: [number, Buffer[]] = [1, []];
   for await (const chunk of readParts(file)) {
     let from = 0;
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
-      yield textOf(number++, Buffer.concat([...held, chunk.subarray(from, at)]));
-      [from, held] = [at + 1, []];
+      yield textOf(number++, Buffer.concat([...pending, chunk.subarray(from, at)]));
+      [from, pending] = [at + 1, []];
     }
-    held.push(chunk.subarray(from));
-    if (held.reduce((sum, part) => sum + part.length, 0) > MAX_LINE_BYTES)
+    pending.push(chunk.subarray(from));
+    if (pending.reduce((sum, part) => sum + part.length, 0) > MAX_LINE_BYTES)
       throw wrong(number, `the line is longer than ${MAX_LINE_BYTES / 2 ** 20} MiB`);
   }
-  const last = Buffer.concat(held);
+  const last = Buffer.concat(pending);
   if (last.length > 0) yield textOf(number, last);
 }
 

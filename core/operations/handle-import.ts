@@ -44,8 +44,8 @@ async function readExport(file: string, { handle, account }: Renamed): Promise<A
 
 function importedFields({ type, value }: ExportedKey): Record<string, string> {
   const fields = type === "hash" ? Object.entries(value as Record<string, Value>) : [];
-  const kept = fields.filter(([name, held]) => /^(mailWeight|setting:)/.test(name) && typeof held === "string");
-  return Object.fromEntries(kept) as Record<string, string>;
+  const own = fields.filter(([name, stored]) => /^(mailWeight|setting:)/.test(name) && typeof stored === "string");
+  return Object.fromEntries(own) as Record<string, string>;
 }
 
 /** Writes the keys, then repairs what they refer to: secrets, waiting mails and sends, domains, the index, and jobs. */

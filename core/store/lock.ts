@@ -57,9 +57,9 @@ function keepRenewing(
   let [renewedAt, failure] = [since, undefined as unknown];
   const end = (): void => lost.abort(new Fail("service_unavailable", { detail: "The lock was lost; retry." }, failure));
   const renew = async (): Promise<void> => {
-    const asked = Date.now();
+    const requestedAt = Date.now();
     if ((await scripts.renewLock(redis, { lock: key }, { holder, leaseMs: LEASE_MS })) === "lost") end();
-    else renewedAt = asked;
+    else renewedAt = requestedAt;
   };
   return setInterval(() => {
     if (Date.now() - renewedAt >= LEASE_MS - RENEW_INTERVAL_MS) end();

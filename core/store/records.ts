@@ -87,9 +87,9 @@ export class Records<T> {
   }
 
   /** Writes version 1 of a record with its jobs; false if it already exists. If its list is full: `invalid_request`, or false without `full`. */
-  async create(store: Store, handle: string, made: NewRecord<T>): Promise<boolean> {
-    const result = await this.#put(store, handle, { ...made, version: 0 });
-    if (result === "full" && made.full) throw new Fail("invalid_request", { detail: made.full });
+  async create(store: Store, handle: string, record: NewRecord<T>): Promise<boolean> {
+    const result = await this.#put(store, handle, { ...record, version: 0 });
+    if (result === "full" && record.full) throw new Fail("invalid_request", { detail: record.full });
     return result === "written";
   }
 
@@ -97,9 +97,9 @@ export class Records<T> {
    * Replaces a record atomically by the result of `change`, and retries on conflict. Returns the current record; undefined if there is none;
    * `version_conflict` with the current version if it differs from the expected one.
    */
-  async change(store: Store, handle: string, asked: Change<T>): Promise<Versioned<T> | undefined> {
-    const key = this.#kind.record(handle, asked.id);
-    const { record } = await retryOnConflict(store.redis, key, () => this.#tryChange(store, handle, asked));
+  async change(store: Store, handle: string, change: Change<T>): Promise<Versioned<T> | undefined> {
+    const key = this.#kind.record(handle, change.id);
+    const { record } = await retryOnConflict(store.redis, key, () => this.#tryChange(store, handle, change));
     return record;
   }
 

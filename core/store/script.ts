@@ -30,8 +30,8 @@ interface Script<K extends string, I, R> {
 /** The scripts of a table: that of `putRecord` is in put-record.lua. */
 export function scriptsOf<T extends Record<string, (file: string) => unknown>>(rows: T) {
   const luaFile = (name: string): string => `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.lua`;
-  const made = Object.entries(rows).map(([name, row]) => [name, row(luaFile(name))]);
-  return Object.fromEntries(made) as { readonly [N in keyof T]: ReturnType<T[N]> };
+  const named = Object.entries(rows).map(([name, row]) => [name, row(luaFile(name))]);
+  return Object.fromEntries(named) as { readonly [N in keyof T]: ReturnType<T[N]> };
 }
 
 /**

@@ -59,8 +59,8 @@ async function searchGroup(
   input: Input<"handle", typeof strategyQuery>,
   group: StrategyGroup,
 ): Promise<FoundPassages> {
-  const asked = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: MAX_PASSAGES };
-  const found = await searchKnowledge(runtime, asked);
+  const request = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: MAX_PASSAGES };
+  const found = await searchKnowledge(runtime, request);
   const best = bestPassages(found);
   const snippetOf = snippets(input.query);
   const items = best.slice(0, Math.min(input.limit, MAX_ITEMS)).map(({ passage, score }) => {

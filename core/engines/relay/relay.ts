@@ -132,15 +132,15 @@ export class Relay implements RunRelay {
 
   async #read(blocking: Redis): Promise<void> {
     this.#isWoken = false;
-    const asked = new Map<string, Follower[]>();
+    const followers = new Map<string, Follower[]>();
     for (const follower of this.#followers)
-      if (follower.hasRoom) asked.set(follower.key, [...(asked.get(follower.key) ?? []), follower]);
-    const streams = [this.#wakeKey, ...asked.keys(), this.#wokenBy, ...Array.from(asked.values(), earliest)];
+      if (follower.hasRoom) followers.set(follower.key, [...(followers.get(follower.key) ?? []), follower]);
+    const streams = [this.#wakeKey, ...followers.keys(), this.#wokenBy, ...Array.from(followers.values(), earliest)];
     const found = await sendNow(blocking, "xread", ["COUNT", PAGE_SIZE, "BLOCK", BLOCK_MS, "STREAMS", ...streams]);
     this.#readAt = performance.now();
     for (const [key, entries] of (found ?? []) as [string, StreamEntry[]][]) {
       if (key === this.#wakeKey) this.#wokenBy = entries.at(-1)![0];
-      for (const follower of asked.get(key) ?? []) follower.receive(entries);
+      for (const follower of followers.get(key) ?? []) follower.receive(entries);
     }
   }
 }

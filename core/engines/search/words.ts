@@ -43,8 +43,8 @@ export function terms(text: string, language = "en"): string[] {
 export function queryTerms(text: string, languages: readonly string[]): string[][] {
   const all = words(text);
   const spoken = languagesOf(all, languages).map(foldedStopWords);
-  const asked = all.filter((word) => !spoken.some((stops) => stops.has(word)));
-  const found = asked.map((word) => [...new Set(languages.flatMap((language) => termsOf(word, language)))]);
+  const contentWords = all.filter((word) => !spoken.some((stops) => stops.has(word)));
+  const found = contentWords.map((word) => [...new Set(languages.flatMap((language) => termsOf(word, language)))]);
   return found.filter((own) => own.length > 0);
 }
 
