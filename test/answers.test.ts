@@ -481,6 +481,7 @@ t.test("each definition of a term and each term of a definition is read", async 
 t.test("raised digits are no part of a figure", async (t) => {
   const read = (html: string) => readHtml(`<p>${html}</p>`).blocks[0]!.text;
   t.equal(read("Swim £48<sup>1</sup>, 18 m<sup>2</sup>"), "Swim £48 ¹, 18 m²");
+  t.equal(read("May 15<sup>th</sup>, le 1<sup>er</sup> mai"), "May 15th, le 1er mai");
   t.equal(read("9<sup>30</sup> Uhr, 12<sup><b>95</b></sup> €<sup>2)</sup>"), "9.30 Uhr, 12.95 €²)");
 });
 

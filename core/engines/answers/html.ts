@@ -273,8 +273,9 @@ export function absoluteAddress(href: string | null, base?: string): string | un
   return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;
 }
 
-/** Raised digits are no part of the figure before them: "48 €¹" has a footnote, "9.30" its minutes or pence. */
+/** Raised digits are no part of the figure before them: "48 €¹" has a footnote, "9.30" its minutes or pence. The "th" of "15th" is. */
 function raised(text: string, isAfterDigit: boolean): string {
+  if (!/\d/.test(text)) return text;
   if (isAfterDigit && /^\s*\d\d\s*$/.test(text)) return `.${text.trim()}`;
   return (isAfterDigit ? " " : "") + text.replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]!);
 }
