@@ -6,7 +6,7 @@ import type { Env } from "./env.ts";
 /** The root keys. */
 export type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
 
-/** What a sealed value is bound to: the purpose that its key is derived for, and the record that it can't be moved from. */
+/** The purpose for which the key of a sealed value is derived, and the record to which the value belongs: in another one it does not open. */
 export interface SealBinding {
   purpose: string;
   context: string;

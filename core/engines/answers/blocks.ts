@@ -82,7 +82,7 @@ export function gridOf(rows: readonly (readonly Cell[])[]): Row[] {
   return found;
 }
 
-/** For each row, if it is one cell across the whole table. */
+/** True for each row that is one cell across the whole table. */
 function titlesOf(rows: readonly (readonly Cell[])[], filled: readonly string[][]): boolean[] {
   const width = Math.max(0, ...filled.filter((_, at) => rows[at]!.length > 1).map((cells) => cells.length));
   return rows.map(([cell, ...others], at) => {

@@ -65,7 +65,7 @@ const TALK = [
   { intent: "identity", list: "identity" },
   { intent: "page", list: "page" },
 ] as const;
-/** What is never answered, in every language: that of a short text is easily mistaken. */
+/** Phrases of private matters in every language, since that of a short text is easily mistaken. */
 const PRIVATE = Object.values(languages).flatMap(({ answers }) => answers.declines);
 /** Beginnings of questions for help, such as "How do I reset my password?": they ask for no secret. */
 const HELP = Object.values(languages).flatMap(({ answers }) => answers.help);
