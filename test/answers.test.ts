@@ -1003,6 +1003,10 @@ t.test("a question about the page itself gets its opening, from the page", async
     t.match(markdown, "We are a family bakery in the old town of Lindau.", text);
     t.equal(units[0]?.section.source.kind, "page", text);
   }
+  const followUp = readQuestion("Tell me more about this", "en", chat("When are you open?"));
+  t.not(followUp.intent, "page", "of what was asked before");
+  const others = ["What are the key takeaways of the course?", "Was sind die wichtigsten Punkte im Vertrag?"];
+  for (const text of others) t.not(readQuestion(text, "en").intent, "page", text);
 });
 
 t.test("no markup of public text becomes markup of the answer", async (t) => {
@@ -1201,6 +1205,16 @@ t.test(
       "Wie setze ich mein Passwort zurück?",
       "Comment réinitialiser mon mot de passe ?",
       "¿Cómo cambio mi contraseña?",
+      "What happens to my personal data?",
+      "Please delete my personal data",
+      "In which country is customer data stored?",
+      "What happens if I cancel without paying?",
+      "Until when do you let the last visitor in?",
+      "I never received my login details",
+      "What is included in the paid lessons?",
+      "Welche kostenpflichtigen Inhalte gibt es?",
+      "Bis wann dürfen die letzten Besucher rein?",
+      "¿A qué hora entra el último cliente?",
     ];
     for (const text of hostile) t.ok(isDeclined(text), text);
     for (const text of innocent) t.notOk(isDeclined(text), text);
