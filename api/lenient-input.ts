@@ -1,6 +1,7 @@
 import { firstCharacters, sameWord } from "../core/platform/characters.ts";
 import { asObject } from "../core/platform/json.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
+import { typedText } from "../core/platform/typed.ts";
 import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
 
 /**
@@ -42,7 +43,8 @@ function text(schema: Schema<unknown>, value: unknown): unknown {
   const given = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
   if (typeof given !== "string") return isDecoration ? undefined : given;
   const isTrimmed = isOptional(schema) || schema["x-trim"] === true;
-  const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? given.trim() : given;
+  const typed = schema.format === "address" ? typedText(given) : given.trim();
+  const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? typed : given;
   if (isDecoration && schema.format === "language" && !isLanguageTag(cut)) return undefined;
   return foldedText(schema, cut);
 }

@@ -149,6 +149,18 @@ t.test("a form's empty inputs are as good as none", async (t) => {
   t.match((await lead(service, { ...empty, email: "" }).expect(400)).body, { errors: [{ path: "/email" }] });
 });
 
+t.test("invisible characters that were pasted along and wide letters don't make an address invalid", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  for (const email of ["\u202aada@example.com\u202c", "ada@example.com\u200b", "ａｄａ＠ｅｘａｍｐｌｅ．ｃｏｍ"])
+    await lead(service, { email }).expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.same(
+    leads.map(({ email }: { email: string }) => email),
+    ["ada@example.com"],
+  );
+});
+
 t.test("invalid leads are refused by field, and nothing is stored", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");

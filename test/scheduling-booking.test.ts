@@ -384,6 +384,25 @@ t.test("questions are answered as their kind asks", async (t) => {
   t.same(made.body.booking.answers, { ...kept, company: "Acme", size: "12.5", terms: "true", guest: "false" });
 });
 
+t.test("pasted direction marks, wide letters and the digits of other scripts are read as they are meant", async (t) => {
+  const { event, service } = await openStage(t);
+  const field = (id: string, type: string) => ({ id, type, label: id, required: true });
+  await event({
+    slug: "intro",
+    bookingFields: [field("mail", "email"), field("phone", "phone"), field("size", "number")],
+  });
+  const asked = {
+    slot: { start: "2026-10-05T09:00:00Z", end: "2026-10-05T09:30:00Z" },
+    attendee: { name: "Ada", email: "\u202aada@example.com\u202c" },
+    guests: ["bob\u200b@example.com", { email: "ｃａｒｏｌ＠example.com" }],
+    answers: { mail: "dan@example.com\u200e", phone: "\u202a(+٤٩)\u00a0٣٠\u2011١٢٣٤٥٦\u202c", size: "１２．５" },
+  };
+  const { booking } = (await service.visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings`).send(asked).expect(201)).body;
+  t.equal(booking.attendee.email, "ada@example.com");
+  t.same(booking.guests, [{ email: "bob@example.com" }, { email: "carol@example.com" }]);
+  t.same(booking.answers, { mail: "dan@example.com", phone: "(+49) 30\u2010123456", size: "12.5" });
+});
+
 t.test("a repeated request with the same key gets the first answer, another body a conflict", async (t) => {
   const { event, book, owner, service } = await openStage(t);
   await event({ slug: "intro" });

@@ -518,8 +518,8 @@ const typed = [
   ["Topic", "Kitchens"],
   ["Anything else", "Two\nlines"],
   ["Second email", "second"],
-  ["Number to call", "+49 30 1234567"],
-  ["Size in m²", "12,5"],
+  ["Number to call", "\u202a+49 ٣٠ 1234567\u202c"],
+  ["Size in m²", "１２,5"],
   ["Address of the plan", "https://example.com/plan"],
 ] as const;
 

@@ -139,14 +139,14 @@ async function run(t: Test): Promise<void> {
     await visitor.page.getByRole("button", { name: "Confirm" }).dblclick();
     await visitor.page.getByText("This code is wrong or has expired.").waitFor();
     await code.fill("");
-    await visitor.page.keyboard.insertText("    123 456 ");
+    await visitor.page.keyboard.insertText("    ١٢٣ 456 ");
     await visitor.page.getByRole("button", { name: "Confirm" }).click();
     await visitor.page.getByRole("alert").getByText("Please try again in a moment.").waitFor();
     await visitor.page.getByRole("button", { name: "Confirm" }).click();
     await visitor.page.getByText("Thank you.").first().waitFor();
     t.same(
       server.of("POST", "/leads/lead_1/verify").map(({ body }) => body),
-      [{ code: "000000" }, { code: "    123 456 " }, { code: "    123 456 " }],
+      [{ code: "000000" }, { code: "    ١٢٣ 456 " }, { code: "    ١٢٣ 456 " }],
       "a double click is one attempt",
     );
   });

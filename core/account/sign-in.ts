@@ -10,6 +10,7 @@ import { Fail } from "../platform/errors.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { isSigned, isSixDigits, sign, sixDigits } from "../platform/sealing.ts";
+import { typedText } from "../platform/typed.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
@@ -95,7 +96,7 @@ function mustBeOwnPage(env: Env, { origin, host }: Infer<typeof signInForm>): vo
 async function askForCode(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
   const { env, redis, queues } = runtime;
   const { returnTo = "" } = input;
-  const typed = (input.email ?? "").trim();
+  const typed = typedText(input.email ?? "");
   // Some browsers send an international domain in ASCII, others as it was typed.
   const email = typed.length > 254 ? "" : canonicalAddress(typed);
   if (!address.test(email)) return { step: "email", returnTo, problem: "email", email: typed };

@@ -14,6 +14,7 @@ import { firstCharacters } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { ResponseRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
+import { typedText } from "../platform/typed.ts";
 
 const contentNames = [...leadTexts, "email", "leadContext", "tracking", "consent"] as const satisfies (keyof Lead)[];
 
@@ -45,7 +46,7 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
   const { email, website, ...content } = withoutBlanks(input);
   const isFilled = typeof website === "string" ? website.trim() !== "" : (website ?? false) !== false;
   if (isFilled) return undefined;
-  const address = typeof email === "string" ? email.trim() : "";
+  const address = typeof email === "string" ? typedText(email) : "";
   if (!isAddress(address)) throw invalid("/email", "must be an email address");
   const context = decorativePart(content.leadContext);
   const conversation = context ? disclosed(context) : null;

@@ -53,6 +53,19 @@ export function compatible(text: string): string {
   return text.replace(PHRASE_SIGNS, " ").normalize("NFKC");
 }
 
+/** The text with the decimal digits of every script as 0 to 9. */
+export function asciiDigits(text: string): string {
+  return text.replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
+}
+
+/** The decimal digits of each script are a block of ten code points. */
+function asciiDigit(digit: string): string {
+  const point = digit.codePointAt(0)!;
+  let value = 0;
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(point - value - 1))) value++;
+  return String(value);
+}
+
 /** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
 export function fold(text: string): string {
   const lower = compatible(text).toLowerCase();

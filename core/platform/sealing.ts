@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { sha256 } from "./digest.ts";
 import type { Env } from "./env.ts";
+import { typedDigits } from "./typed.ts";
 
 /** The root keys. */
 export type Keys = Pick<Env, "SECRET_KEY" | "SECRET_KEY_PREVIOUS">;
@@ -82,7 +83,7 @@ export function sixDigits(root: string, purpose: string, text: string): string {
 
 /** Verifies six digits as a person typed them, under the current and the previous key. */
 export function isSixDigits(env: Keys, purpose: string, { text, typed }: { text: string; typed: string }): boolean {
-  return roots(env).some((root) => sameText(typed.replace(/\D/g, ""), sixDigits(root, purpose, text)));
+  return roots(env).some((root) => sameText(typedDigits(typed).replace(/\D/g, ""), sixDigits(root, purpose, text)));
 }
 
 /** The current root key and the previous one, if there is one. */

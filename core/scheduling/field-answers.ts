@@ -2,6 +2,7 @@ import type { InputError } from "../../schemas/errors.ts";
 import type { BookingField } from "../../schemas/scheduling.ts";
 import { isAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
+import { isPhoneNumber, typedDigits, typedText } from "../platform/typed.ts";
 
 /** Most characters of an answer, in a line and in a text area. */
 const MAX_LINE_LENGTH = 1000;
@@ -33,11 +34,19 @@ function readAnswer(
   const given = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
   if (given !== undefined && given !== null && !["string", "number", "boolean"].includes(typeof given))
     return { text: "", fault: "is not text" };
-  const text = String(given ?? "").trim();
+  const typed = String(given ?? "");
+  const text = readings[field.type]?.(typed) ?? typed.trim();
   const isMissing = text === "" || (field.type === "checkbox" && !isTrue(text));
   if (isMissing && field.required) return { text: "", fault: "is required" };
   return { text, fault: text === "" ? undefined : checks[field.type](text, field) };
 }
+
+/** How the text of an answer is read, if more than its outer spaces is left out. */
+const readings: Partial<Record<BookingField["type"], (text: string) => string>> = {
+  email: typedText,
+  phone: typedDigits,
+  number: typedDigits,
+};
 
 function line(text: string): string | undefined {
   if (/\p{Cc}/u.test(text)) return "is not one line";
@@ -62,7 +71,7 @@ const checks: Record<BookingField["type"], Check> = {
   text_area: area,
   "text-area": area,
   email: (text) => (isAddress(text) ? undefined : "must be an email address"),
-  phone: lineOf(isPhone, "is not a phone number"),
+  phone: lineOf(isPhoneNumber, "is not a phone number"),
   number: lineOf((text) => /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i.test(text), "is not a number"),
   select: choice,
   radio: choice,
@@ -77,12 +86,6 @@ function isTrue(text: string): boolean {
 
 function isFalse(text: string): boolean {
   return /^(false|no|off|0)$/i.test(text);
-}
-
-/** 5 to 15 digits (E.164) with the usual separators. */
-function isPhone(text: string): boolean {
-  const digits = text.replace(/\D/g, "").length;
-  return /^\+?[\d ().\-/]+( ?(x|ext\.?) ?\d+)?$/i.test(text) && digits >= 5 && digits <= 20;
 }
 
 function isWebAddress(text: string): boolean {

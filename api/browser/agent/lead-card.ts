@@ -121,7 +121,12 @@ function finish(form: HTMLElement, result: Submission, host: LeadHost): void {
 }
 
 function drawCode(leadId: string, config: Config, confirmed: () => void): HTMLElement {
-  const digits = { inputmode: "numeric", autocomplete: "one-time-code", maxlength: "20", pattern: "\\D*(\\d\\D*){6}" };
+  const digits = {
+    inputmode: "numeric",
+    autocomplete: "one-time-code",
+    maxlength: "20",
+    pattern: "\\P{Nd}*(\\p{Nd}\\P{Nd}*){6}",
+  };
   const input = element("input", { ...digits, required: true });
   const problem = element("p.problem", { role: "alert" });
   let isSending = false;

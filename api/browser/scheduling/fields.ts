@@ -1,3 +1,4 @@
+import { isPhoneNumber, typedDigits, typedText } from "../../../core/platform/typed.ts";
 import type { BookingField } from "../../../schemas/scheduling.ts";
 import { parseWebAddress } from "../agent/address.ts";
 import { element, randomId } from "../agent/element.ts";
@@ -51,7 +52,7 @@ const checks: ByType<{ fits(value: string): boolean; text: "badEmail" | "badUrl"
   email: { fits: (value) => /^[^\s@<>,;]+@[^\s@<>,;]+\.[^\s@<>,;]+$/.test(value), text: "badEmail" },
   url: { fits: (value) => /^https?:\/\/\S+$/i.test(value) && parseWebAddress(value) !== undefined, text: "badUrl" },
   number: { fits: (value) => /^[+-]?(\d+(\.\d*)?|\.\d+)$/.test(value), text: "badNumber" },
-  phone: { fits: (value) => /^\D*(\d\D*){5,20}$/.test(value), text: "badPhone" },
+  phone: { fits: isPhoneNumber, text: "badPhone" },
 };
 
 function inputField(question: FormQuestion): Field {
@@ -119,10 +120,12 @@ function labelOf({ label, required }: FormQuestion): (HTMLElement | false)[] {
   return [element("span", { dir: "auto" }, label), !required && element("span.optional", ` ${words.optional}`)];
 }
 
-/** A decimal comma becomes a point. */
+/** The digits of a number are read in every script, and a decimal comma is a point. */
 function readText(text: string, type: string): string {
-  const trimmed = text.trim();
-  return type === "number" && /^[+-]?\d+,\d+$/.test(trimmed) ? trimmed.replace(",", ".") : trimmed;
+  if (type === "email") return typedText(text);
+  if (type !== "number" && type !== "phone") return text.trim();
+  const typed = typedDigits(text);
+  return type === "number" ? typed.replace(/^([+-]?\d+)[,٫](\d+)$/, "$1.$2") : typed;
 }
 
 function faultOf({ type, required }: FormQuestion, value: string): string | undefined {

@@ -1,4 +1,4 @@
-import { compatible, visibleCharacters } from "../../platform/characters.ts";
+import { asciiDigits, compatible, visibleCharacters } from "../../platform/characters.ts";
 import { UNIT, unitNamed } from "./amounts.ts";
 import { isSameDay, withoutDates } from "./dates.ts";
 import { spansIn } from "./measures.ts";
@@ -47,7 +47,7 @@ const UNIT_NAMED = new RegExp(`(?<!\\d\\s?)${UNIT}(?!\\p{L})(?!\\s?\\d)`, "giu")
 export function figuresIn(text: string, language: string): Set<string> {
   const found = new Set<string>();
   const visible = visibleCharacters(text).replace(RAISED, " ");
-  let rest = compatible(visible).replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
+  let rest = asciiDigits(compatible(visible));
   const take = (pattern: RegExp, read: (match: string[]) => string | undefined) => {
     rest = rest.replace(pattern, (...match) => {
       const value = read(match);
@@ -124,14 +124,6 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
 /** True for the name of a currency, of a percentage or of a part of the day. */
 export function isUnitName(word: string): boolean {
   return unitNamed(word) !== undefined || UNIT_WORD.test(word);
-}
-
-/** The decimal digits of each script are a block of ten code points. */
-function asciiDigit(digit: string): string {
-  const point = digit.codePointAt(0)!;
-  let value = 0;
-  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(point - value - 1))) value++;
-  return String(value);
 }
 
 /** An address without scheme, `www.` and final slash; the host in lower case. */

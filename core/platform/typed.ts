@@ -1,0 +1,17 @@
+import { asciiDigits, compatible, visibleCharacters } from "./characters.ts";
+
+/** What a person typed or pasted, without invisible characters and outer spaces; wide letters and signs become plain ones. */
+export function typedText(text: string): string {
+  return compatible(visibleCharacters(text)).trim();
+}
+
+/** The same for a number: the digits of every script become 0 to 9. */
+export function typedDigits(text: string): string {
+  return asciiDigits(typedText(text));
+}
+
+/** True for 5 to 20 digits with the usual separators, and an extension. E.164 allows 15; some people add an exit code. */
+export function isPhoneNumber(text: string): boolean {
+  const digits = text.replace(/\D/g, "").length;
+  return /^\(?\+?[\d ().\p{Pd}/]+( ?(x|ext\.?) ?\d+)?$/iu.test(text) && digits >= 5 && digits <= 20;
+}
