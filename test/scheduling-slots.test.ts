@@ -142,6 +142,8 @@ t.test("ranges that touch at midnight join, and the grid restarts there", async 
   t.equal(night({ weekly: ["1 22:00-23:58", "2 00:00-02:00"] }), "22:00 00:00", "23:58 is not");
   t.equal(night({ weekly: ["1 22:00-24:00"] }), "22:00", "nobody runs into a date whose rows don't continue it");
   t.equal(night({ weekly: ["1 22:00-24:00", "2 00:30-02:00"] }), "22:00 00:30", "a gap after midnight");
+  const inParts = ["1 22:00-24:00", "2 00:00-01:00", "2 01:00-02:00"];
+  t.equal(night({ weekly: inParts, duration: 180, interval: 60 }), "22:00 23:00", "rows of the last open date merge");
   t.equal(
     night({ busy: ["2026-10-12T22:10Z/2026-10-12T22:40Z"] }),
     "23:00 00:00",

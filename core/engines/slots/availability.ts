@@ -131,11 +131,10 @@ function addPiece(all: OpenInterval[], zone: Zone, open: OpenInterval): number {
 
 /** Lets slots run past midnight if the next interval begins where this one ends. */
 function extendAcrossMidnight(all: OpenInterval[]): OpenInterval[] {
-  for (let at = all.length - 2; at >= 0; at--) {
-    const [one, next] = [all[at] as OpenInterval, all[at + 1] as OpenInterval];
-    one.latestEnd = next.from === one.to ? next.latestEnd : one.to;
+  let next: OpenInterval | undefined;
+  for (const one of all.toReversed()) {
+    one.latestEnd = next?.from === one.to ? next.latestEnd : one.to;
+    next = one;
   }
-  const last = all.at(-1);
-  if (last) last.latestEnd = last.to;
   return all;
 }
