@@ -59,9 +59,9 @@ export async function findMessage(redis: Redis, handle: string, messageId: strin
   return (await findMessages(redis, handle, [messageId]))[0];
 }
 
-/** A message as its owner sees it. Those of an earlier version have an origin. */
+/** A message as its owner sees it. */
 export function viewOf(
-  { from: _from, origin: _origin, recipients, ...message }: StoredMessage & { origin?: string },
+  { from: _from, recipients, ...message }: StoredMessage,
   status: MessageStatus,
   statuses: MessageStatus[],
 ): Message {
