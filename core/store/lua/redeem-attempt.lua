@@ -11,11 +11,9 @@ if not input.isRight or user == '' then
   return { 'ended' }
 end
 if status and status ~= 'authorised' then return { status } end
--- A redeemed pairing is kept, so that its user can deny it until its session has started. Without its challenge no version of the service
--- redeems it again.
+-- A redeemed pairing is kept, so that its user can deny it until its session has started.
 if status then
   redis.call('HSET', keys.attempt, 'status', 'redeemed')
-  redis.call('HDEL', keys.attempt, 'challenge')
 else
   redis.call('DEL', keys.attempt)
 end
