@@ -81,9 +81,9 @@ t.test("a zone is known if Temporal accepts it, and names of ICU alone are not",
     unknown.filter((name) => isZone(name)),
     [],
   );
-  t.equal(storedZone("PST"), "America/Los_Angeles");
+  t.equal(storedZone("Europe/Berlin"), "Europe/Berlin");
   t.equal(storedZone("Mars/Olympus"), "UTC");
-  t.equal(zoneOver("PST", 0, 0).offsetAt(0), -8 * 60 * minute);
+  t.equal(zoneOver("Mars/Olympus", 0, 0).offsetAt(0), 0);
 });
 
 t.test("a date that a zone left out begins with the next one", async (t) => {

@@ -79,30 +79,20 @@ export function isZone(name: string): boolean {
   return name.length <= MAX_NAME_LENGTH && names.memo(name);
 }
 
-/** The zone of a stored name: itself, the IANA zone of an ICU alias in older records, or UTC. */
+/** The zone of a name that another runtime has stored, or a provider gives: itself if it is known here, else UTC. */
 export function storedZone(name: string): string {
-  if (isZone(name)) return name;
-  const meant = icuZone(name) ?? "UTC";
-  return isZone(meant) ? meant : "UTC";
+  return isZone(name) ? name : "UTC";
 }
 
 function isKnownToTemporal(name: string): boolean {
   try {
     // The database's placeholder zone; some ICU versions accept it.
-    if (!/^[a-z]/i.test(name) || /^factory$/i.test(name) || icuZone(name) === undefined) return false;
+    if (!/^[a-z]/i.test(name) || /^factory$/i.test(name)) return false;
+    Intl.DateTimeFormat("en", { timeZone: name });
     return Boolean(Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name));
   } catch {
-    // Temporal throws for unknown names; it has no check.
+    // Intl and Temporal throw for unknown names; they have no check.
     return false;
-  }
-}
-
-function icuZone(name: string): string | undefined {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
-  } catch {
-    // Intl throws too.
-    return undefined;
   }
 }
 
