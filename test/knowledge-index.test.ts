@@ -479,7 +479,7 @@ async function onRediSearch(t: Test, redis: Redis): Promise<void> {
   });
 
   await t.test("indexes of an earlier version and of another model are dropped, and their chunks stay", async (t) => {
-    await redis.call("FT.CREATE", "knowledge", "ON", "HASH", "PREFIX", "1", "chunk:", "SCHEMA", "terms", "TEXT");
+    await redis.call("FT.CREATE", "knowledge-v1", "ON", "HASH", "PREFIX", "1", "chunk:", "SCHEMA", "terms", "TEXT");
     await redis.call("FT.CREATE", "elsewhere", "ON", "HASH", "PREFIX", "1", "other:", "SCHEMA", "terms", "TEXT");
     await writeDocument(redis, { handle: "kept", ...policies });
     const index = await openIndex(redis, { isCluster: false });

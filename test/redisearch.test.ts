@@ -258,7 +258,8 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
     const { double, index, logged } = open(t);
     const names = [
       "knowledge",
-      "knowledge-384",
+      "knowledge-v1",
+      "knowledge-v1-384",
       "knowledge-v2",
       "knowledge-v3",
       "knowledge-v3-384",
@@ -266,15 +267,15 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
       "knowledge-base",
     ];
     double.on(list, { reply: names }).on(probe, nothing);
-    double.on(["FT.INFO", "knowledge"], ofOthers);
-    for (const name of ["knowledge-384", "knowledge-v2"])
+    double.on(["FT.INFO", "knowledge-v1"], ofOthers);
+    for (const name of ["knowledge-v1-384", "knowledge-v2"])
       double.on(["FT.INFO", name], info).on(["FT.DROPINDEX", name], adapted(real.dropped));
     t.equal(await index.prepare(), undefined);
     t.same(logged, [
-      ["knowledge.index.dropped", { index: "knowledge-384" }],
+      ["knowledge.index.dropped", { index: "knowledge-v1-384" }],
       ["knowledge.index.dropped", { index: "knowledge-v2" }],
     ]);
-    double.on(["FT.DROPINDEX", "knowledge-384"], adapted(real.missingDrop));
+    double.on(["FT.DROPINDEX", "knowledge-v1-384"], adapted(real.missingDrop));
     t.equal(await index.prepare(), undefined, "another process was faster");
   });
 

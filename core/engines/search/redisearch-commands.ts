@@ -48,13 +48,10 @@ export function vectorsIndex(dimensions: number): IndexDefinition {
   };
 }
 
-/**
- * True for an index of an earlier version of this service, and for one of vectors with another dimension than the one in use. The first
- * version had no number in its names.
- */
+/** True for an index of an earlier version of this service, and for one of vectors with another dimension than the one in use. */
 export function isStale(name: string, dimensions?: number): boolean {
-  const [match, version = "1", width] = /^knowledge(?:-v(\d+))?(?:-(\d+))?$/.exec(name) ?? [];
-  if (match === undefined || Number(version) > VERSION) return false;
+  const [, version, width] = /^knowledge-v(\d+)(?:-(\d+))?$/.exec(name) ?? [];
+  if (version === undefined || Number(version) > VERSION) return false;
   return Number(version) < VERSION || Boolean(dimensions && width && Number(width) !== dimensions);
 }
 
