@@ -276,6 +276,11 @@ t.test("notices come signed, fresh, from the handle's own account and about the 
   t.equal((await statusOf(service, answer.bookingUid)).status, "ACCEPTED");
 });
 
+t.test("an installation without payment refuses notices", async (t) => {
+  const service = await startService(t);
+  for (const signature of ["", signed("{}")]) await tell(service, { body: "{}", signature }, 400);
+});
+
 t.test("a payment and its refund count after the owner has disconnected the account of the checkout", async (t) => {
   const { service, owner, stripe } = await start(t);
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);

@@ -162,7 +162,7 @@ export async function receiveStripeEvent(
   { body, headers }: { body?: unknown; headers?: unknown },
 ): Promise<{ received: boolean }> {
   const signature = (headers as Record<string, string | undefined>)["stripe-signature"] ?? "";
-  const event = readEvent(runtime.env, await buffer(body as AsyncIterable<Buffer>), signature);
+  const event = await readEvent(runtime, await buffer(body as AsyncIterable<Buffer>), signature);
   const { kind, handle, bookingUid, pageSlug } = event.data.object.metadata ?? {};
   // Another account could create sessions that name somebody else's bookings.
   if (handle === undefined || !(await isReceiver(runtime, handle, event))) return { received: true };
@@ -288,7 +288,7 @@ async function askRefund(
   runtime: Runtime,
   name: BookingName,
   { account, intent, reportedAt = 0 }: { account: string; intent: string; reportedAt: number | undefined },
-): Promise<{ status: string; at: number }> {
+): Promise<{ status: string | null; at: number }> {
   // A refund that failed is followed by another one; the same key would repeat the answer about the first.
   const key = `refund-${name.bookingUid}${reportedAt || ""}`;
   const order = { intent, key, metadata: { kind: "booking", ...name } };
@@ -298,7 +298,7 @@ async function askRefund(
 }
 
 function checkoutUrl({ url }: CheckoutSession): string {
-  if (url === null) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The checkout session is closed." });
+  if (!url) throw new Fail("service_unavailable", { retryAfter: 5, detail: "The checkout session is closed." });
   return url;
 }
 

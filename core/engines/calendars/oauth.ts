@@ -140,12 +140,17 @@ function optionsOf(
   limits: Partial<OutboundCall> = {},
 ): oauth.TokenEndpointRequestOptions {
   return {
-    async [oauth.customFetch](url: string, call: oauth.CustomFetchOptions<"POST", URLSearchParams>): Promise<Response> {
-      const request = { method: "POST", headers: call.headers, body: String(call.body), trusted: true, ...limits };
-      const answer = await outbound.request(url, request);
-      return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
-    },
+    [oauth.customFetch]: fetchBy(outbound, limits),
     [oauth.allowInsecureRequests]: token.startsWith("http:"),
+  };
+}
+
+/** A `fetch` for the libraries of providers, whose URLs come from the settings. */
+export function fetchBy(outbound: Outbound, limits: Partial<OutboundCall> = {}) {
+  return async (url: string, { method = "GET", headers, body }: RequestInit = {}): Promise<Response> => {
+    const sent = { method, headers: Object.fromEntries(new Headers(headers)), ...(body ? { body: String(body) } : {}) };
+    const answer = await outbound.request(url, { ...sent, trusted: true, ...limits });
+    return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
   };
 }
 

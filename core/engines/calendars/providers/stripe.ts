@@ -1,10 +1,9 @@
-import { Buffer } from "node:buffer";
-import { createHmac } from "node:crypto";
-import type { Env } from "../../../platform/env.ts";
+import type { Buffer } from "node:buffer";
+import type { Stripe } from "stripe";
 import { Fail } from "../../../platform/errors.ts";
-import { parseJson, parseSignedBody } from "../../../platform/json.ts";
+import { asObject } from "../../../platform/json.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
-import { sameText } from "../../../platform/sealing.ts";
+import { fetchBy } from "../oauth.ts";
 import type { Provider } from "./provider.ts";
 
 type Caller = Pick<Runtime, "env" | "outbound">;
@@ -25,18 +24,8 @@ interface CheckoutOrder {
   idempotencyKey?: string;
 }
 
-/** A checkout session. */
-export interface CheckoutSession {
-  id: string;
-  url: string | null;
-  payment_status: string;
-  payment_intent: string | null;
-  amount_total: number | null;
-  currency: string | null;
-  /** What the payer entered; null until then. */
-  customer_details?: { email: string | null } | null;
-  metadata: Record<string, string> | null;
-}
+/** A checkout session; the payment is its id, since nothing is expanded. */
+export type CheckoutSession = Stripe.Checkout.Session & { payment_intent: string | null };
 
 /** A webhook event; `account` is the connected account. */
 export interface StripeEvent {
@@ -47,9 +36,6 @@ export interface StripeEvent {
   account?: string;
   data: { object: CheckoutSession & { status?: string | null; refunded?: boolean } };
 }
-
-/** Tolerated clock difference in seconds. */
-const TOLERANCE_SECONDS = 300;
 
 /** Stripe: accounts connect by OAuth (Connect); calls use the platform's key. */
 export const stripe: Provider = {
@@ -66,45 +52,43 @@ export const stripe: Provider = {
   async disconnect(caller, { account }) {
     // A checkout that stays open can be paid, but not refunded.
     await expireSessions(caller, account).catch(() => undefined);
-    const form = { client_id: caller.env.STRIPE_CLIENT_ID ?? "", stripe_user_id: account };
-    await call(caller, "POST /oauth/deauthorize", { base: caller.env.STRIPE_CONNECT_BASE, form });
+    const accountOfPlatform = { client_id: caller.env.STRIPE_CLIENT_ID ?? "", stripe_user_id: account };
+    await (await clientOf(caller)).oauth.deauthorize(accountOfPlatform);
   },
 };
 
 /** Closes the open checkouts that were opened here, as far as the provider answers. */
-async function expireSessions(caller: Caller, account: string): Promise<void> {
-  const list = "GET /v1/checkout/sessions?status=open&limit=100";
-  const { data } = await call<{ data: CheckoutSession[] }>(caller, list, { account });
+async function expireSessions(caller: Caller, stripeAccount: string): Promise<void> {
+  const { sessions } = (await clientOf(caller)).checkout;
+  const { data } = await sessions.list({ status: "open", limit: 100 }, { stripeAccount });
   const own = data.filter(({ metadata }) => metadata?.handle !== undefined);
-  const expire = ({ id }: CheckoutSession) =>
-    call(caller, `POST /v1/checkout/sessions/${id}/expire`, { account, form: {} });
-  await Promise.allSettled(own.map(expire));
+  await Promise.allSettled(own.map(({ id }) => sessions.expire(id, {}, { stripeAccount })));
 }
 
 /** Opens a checkout session; `payment_provider_not_connected` if the account can't take this price. Throws if the provider fails. */
 export async function openSession(caller: Caller, order: CheckoutOrder): Promise<CheckoutSession> {
-  const { account, title, amountMinor, currency, metadata, successUrl, cancelUrl, expiresAt } = order;
-  const item = "line_items[0]";
-  const form: Record<string, string> = {
+  const { account, title, amountMinor, currency, metadata, successUrl, cancelUrl, expiresAt, idempotencyKey } = order;
+  const price = { currency: currency.toLowerCase(), unit_amount: amountMinor, product_data: { name: title } };
+  const session: Stripe.Checkout.SessionCreateParams = {
     mode: "payment",
     success_url: successUrl,
     cancel_url: cancelUrl,
-    [`${item}[quantity]`]: "1",
-    [`${item}[price_data][currency]`]: currency.toLowerCase(),
-    [`${item}[price_data][unit_amount]`]: String(amountMinor),
-    [`${item}[price_data][product_data][name]`]: title,
-    ...(expiresAt === undefined ? {} : { expires_at: String(expiresAt) }),
+    line_items: [{ quantity: 1, price_data: price }],
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
     ...(metadata.bookingUid ? { client_reference_id: metadata.bookingUid } : {}),
-    ...fieldsOf("metadata", metadata),
+    metadata,
     // A payment copies its metadata to its charges, which refund events are about.
-    ...fieldsOf("payment_intent_data[metadata]", metadata),
+    payment_intent_data: { metadata },
   };
+  const { sessions } = (await clientOf(caller)).checkout;
   try {
-    return await call(caller, "POST /v1/checkout/sessions", { account, form, key: order.idempotencyKey });
+    const options = { stripeAccount: account, ...(idempotencyKey ? { idempotencyKey } : {}) };
+    return (await sessions.create(session, options)) as CheckoutSession;
   } catch (error) {
     // The price is too small, say, its currency unknown, or the account is not ready or has withdrawn its grant.
-    if (!(error instanceof StripeError && (error.status === 400 || isRevoked(error)))) throw error;
-    const detail = `The payment provider does not accept the price or the account (${error.code ?? error.status}).`;
+    const { statusCode, code = statusCode } = error as Stripe.errors.StripeError;
+    if (statusCode !== 400 && statusCode !== 403) throw error;
+    const detail = `The payment provider does not accept the price or the account (${code}).`;
     throw new Fail("payment_provider_not_connected", { detail }, error);
   }
 }
@@ -112,13 +96,14 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
 /** The current checkout session; undefined if the account doesn't have it. Throws if the provider fails. */
 export async function readSession(
   caller: Caller,
-  account: string,
+  stripeAccount: string,
   session: string,
 ): Promise<CheckoutSession | undefined> {
+  const { sessions } = (await clientOf(caller)).checkout;
   try {
-    return await call<CheckoutSession>(caller, `GET /v1/checkout/sessions/${session}`, { account });
+    return (await sessions.retrieve(session, {}, { stripeAccount })) as CheckoutSession;
   } catch (error) {
-    if (error instanceof StripeError && error.status === 404) return undefined;
+    if ((error as Stripe.errors.StripeError).statusCode === 404) return undefined;
     throw error;
   }
 }
@@ -126,20 +111,16 @@ export async function readSession(
 /** Refunds a payment; idempotent. Returns the refund's status, `succeeded` if it was already refunded, and its second. */
 export async function refund(
   caller: Caller,
-  account: string,
+  stripeAccount: string,
   { intent, key, metadata }: { intent: string; key: string; metadata: Record<string, string> },
-): Promise<{ status: string; created?: number }> {
-  const form = { payment_intent: intent, ...fieldsOf("metadata", metadata) };
+): Promise<{ status: string | null; created?: number }> {
+  const { refunds } = await clientOf(caller);
   try {
-    return await call(caller, "POST /v1/refunds", { account, form, key });
+    return await refunds.create({ payment_intent: intent, metadata }, { stripeAccount, idempotencyKey: key });
   } catch (error) {
-    if (error instanceof StripeError && error.code === "charge_already_refunded") return { status: "succeeded" };
+    if ((error as Stripe.errors.StripeError).code === "charge_already_refunded") return { status: "succeeded" };
     throw error;
   }
-}
-
-function fieldsOf(group: string, values: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [`${group}[${name}]`, value]));
 }
 
 /** True for the event that a payment was refunded in full. */
@@ -156,59 +137,34 @@ export function isRefundFailed({ type, data: { object } }: StripeEvent): boolean
 /** True for a failure, or its cause, that the account is closed to the platform. */
 export function isRevoked(error: unknown): boolean {
   const cause = error instanceof Fail ? error.cause : error;
-  return cause instanceof StripeError && cause.status === 403;
+  return (cause as Partial<Stripe.errors.StripeError> | undefined)?.statusCode === 403;
 }
 
 /** The event of a signed request; `invalid_request` for a wrong or old signature and for a malformed event. */
-export function readEvent(env: Env, body: Buffer, signature: string): StripeEvent {
-  const parts = signature.split(",").map((part) => part.trim().split("=") as [string, string?]);
-  const timestamp = parts.find(([name]) => name === "t")?.[1] ?? "";
-  const secret = env.STRIPE_WEBHOOK_SECRET;
-  const expected = createHmac("sha256", secret ?? "")
-    .update(Buffer.concat([Buffer.from(`${timestamp}.`), body]))
-    .digest("hex");
-  const isKnown = parts.some(([name, value]) => name === "v1" && value !== undefined && sameText(value, expected));
-  const isFresh = Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE_SECONDS;
-  if (!secret || !isKnown || !isFresh)
-    throw new Fail("invalid_request", { detail: "The signature is invalid or too old." });
-  const event = parseSignedBody(body) as Partial<StripeEvent> | null;
-  if (typeof event?.type !== "string" || typeof event.data?.object !== "object" || event.data.object === null)
+export async function readEvent({ env }: Caller, body: Buffer, signature: string): Promise<StripeEvent> {
+  const { webhooks } = (await import("stripe")).Stripe;
+  const reading = webhooks.constructEventAsync(body, signature, env.STRIPE_WEBHOOK_SECRET ?? "");
+  const event: unknown = await reading.catch((error: Error) => {
+    const isSigned = error instanceof SyntaxError;
+    const detail = isSigned ? "The body cannot be parsed." : "The signature is invalid or too old.";
+    throw new Fail("invalid_request", { detail }, error);
+  });
+  const { type, data } = asObject(event) as Partial<StripeEvent>;
+  if (typeof type !== "string" || typeof data?.object !== "object" || data.object === null)
     throw new Fail("invalid_request", { detail: "The body is not a known event." });
   return event as StripeEvent;
 }
 
-/** An error response of the provider. */
-class StripeError extends Error {
-  readonly status: number;
-  readonly code: string | undefined;
-
-  constructor(status: number, { message = "", code }: { message?: string; code?: string } = {}) {
-    super(`Stripe answered ${status}: ${message}`);
-    this.status = status;
-    this.code = code;
-  }
-}
-
-/** Calls an API with the platform's key, on behalf of an account if there is one. */
-async function call<T>(
-  { env, outbound }: Caller,
-  line: string,
-  asked: { base?: string; account?: string; form?: Record<string, string>; key?: string | undefined },
-): Promise<T> {
-  const { base = env.STRIPE_API_BASE, account, form, key } = asked;
-  const [method, path] = line.split(" ") as [string, string];
-  const answer = await outbound.request(`${base}${path}`, {
-    method,
-    trusted: true,
-    headers: {
-      authorization: `Bearer ${env.STRIPE_SECRET_KEY}`,
-      ...(account === undefined ? {} : { "stripe-account": account }),
-      ...(form ? { "content-type": "application/x-www-form-urlencoded" } : {}),
-      ...(key ? { "idempotency-key": key } : {}),
-    },
-    ...(form ? { body: new URLSearchParams(form).toString() } : {}),
+/** Stripe's own client with the platform's key, over our connections. It is large, so it is loaded at the first call. */
+async function clientOf({ env, outbound }: Caller): Promise<Stripe> {
+  const { Stripe: Client } = await import("stripe");
+  const send = fetchBy(outbound);
+  const httpClient = Client.createFetchHttpClient(async (url, init) => {
+    const [, host, path] = /^https:\/\/(api|connect)\.stripe\.com(.*)/.exec(String(url)) ?? [];
+    const answer = await send(`${host === "api" ? env.STRIPE_API_BASE : env.STRIPE_CONNECT_BASE}${path}`, init);
+    // To the client, an answer without an error is a success, whatever its status.
+    if (answer.status >= 500) throw new Error(`Stripe answered ${answer.status}.`);
+    return answer;
   });
-  const parsed = parseJson<T & { error?: { message?: string; code?: string } }>(answer.body);
-  if (answer.status === 200) return parsed;
-  throw new StripeError(answer.status, parsed.error);
+  return new Client(env.STRIPE_SECRET_KEY ?? "", { httpClient, maxNetworkRetries: 0, telemetry: false });
 }
