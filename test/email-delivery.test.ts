@@ -7,6 +7,7 @@ import { openDns } from "../core/engines/mail/dns.ts";
 import { keys } from "../core/store/keys.ts";
 import { startDns } from "../fixtures/dns.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
+import { keyNames, storedText } from "../fixtures/redis.ts";
 import { eventually, type ServiceOptions } from "../fixtures/service.ts";
 import { startMailServer, type TakenMail } from "../fixtures/smtp.ts";
 import type { DnsRecord } from "../schemas/email.ts";
@@ -218,6 +219,39 @@ t.test("an erased recipient is gone from the server's words too", async (t) => {
     "recipient_refused: 550 5.1.1 <erased@erased.invalid>: unknown",
   ]);
 });
+
+for (const [code, words] of [
+  [451, "4.3.0 <ada@far.example>: later"],
+  [550, "5.1.1 <ada@far.example>: unknown"],
+] as const)
+  t.test(
+    `nothing of a recipient stays who is erased while a mail is under way that the server answers with ${code}`,
+    async (t) => {
+      const server = await startMailServer(t);
+      let answer = (): void => {};
+      const erased = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      server.refuseContent = ({ to }) =>
+        to[0] === "ada@far.example" ? erased.then(() => ({ code, words })) : undefined;
+      const env = { PUBLIC_PAGE_AGENT_ENABLED: "1" };
+      const service = await startMailing(t, server.url, { env, workers: ["email", "campaigns"] });
+      const { send, until, read, owner } = await makeSending(service);
+      await owner.put("/v2/handles/acme/settings").send({ leadNotifications: false }).expect(200);
+      await owner.post("/v2/handles/acme/webhooks").send({ url: "http://127.0.0.1:9/hook" }).expect(201);
+      const lead = await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@far.example" });
+      const id = await send(["ada@far.example", "bob@far.example"]);
+      const deliveries = async () => (await read(id)).message.deliveries;
+      await eventually(async () => (await deliveries()).map(({ status }) => status).join() === "SENDING,SENT");
+      await owner.delete(`/v2/handles/acme/leads/${lead.body.lead.leadId}`).expect(204);
+      await eventually(async () => (await deliveries())[0]?.recipient !== "ada@far.example");
+      answer();
+      await until(id, "SENT");
+      t.match(await deliveries(), [{ recipient: "erased@erased.invalid", status: "CANCELLED" }, { status: "SENT" }]);
+      const { redis } = service.runtime;
+      for (const key of await keyNames(redis, "*{acme}*")) t.notMatch(await storedText(redis, key), /ada@far/i, key);
+    },
+  );
 
 t.test("a recipient who is refused with the code of a login is retried later, and delays nobody", async (t) => {
   const server = await startMailServer(t);

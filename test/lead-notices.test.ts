@@ -8,6 +8,7 @@ import { Inbox } from "../fixtures/inbox.ts";
 import { eraseAfter } from "../fixtures/leads.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
+import { startMailServer } from "../fixtures/smtp.ts";
 import { passDelays } from "../fixtures/time.ts";
 
 const route = "/v2/public/handles/acme/leads";
@@ -244,6 +245,44 @@ t.test("a waiting mail about an erased person is withdrawn", async (t) => {
   await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
   t.equal((await only()).status, "CANCELLED");
   t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
+});
+
+t.test("a mail about an erased person that was under way is not tried again", async (t) => {
+  const server = await startMailServer(t);
+  let answer = (): void => {};
+  const erased = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  server.refuseContent = () => erased.then(() => ({ code: 451, words: "4.3.0 later" }));
+  const { service } = await open(t, { env: { SMTP_URL: server.url } });
+  const { owner: requests, root } = await makeSending(service);
+  const leadId = await capture(service, { email: "ada@far.example" });
+  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  await eventually(async () => (await only())?.status === "SENDING");
+  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  t.equal((await only()).status, "CANCELLED");
+  t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
+  answer();
+  await capture(service, { email: "bob@far.example" });
+  await eventually(async () => (await only()).status === "DEFERRED");
+  const { messages } = (await requests.get(`${root}/messages`).expect(200)).body;
+  t.same(
+    messages.map(({ status }: { status: string }) => status),
+    ["DEFERRED", "CANCELLED"],
+  );
+});
+
+t.test("a mail that was accepted although it was cancelled meanwhile is told as sent", async (t) => {
+  const server = await startMailServer(t);
+  server.delay = 1000;
+  const { service } = await open(t, { env: { SMTP_URL: server.url } });
+  const { owner: requests, root } = await makeSending(service);
+  const leadId = await capture(service, { email: "ada@far.example" });
+  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  await eventually(async () => (await only())?.status === "SENDING");
+  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  await eventually(() => server.mails.length === 1);
+  await eventually(async () => (await only()).status === "SENT");
 });
 
 t.test("no mail about a person is accepted once they are erased, however early it was begun", async (t) => {

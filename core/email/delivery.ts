@@ -16,7 +16,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { retryWhileAway } from "../store/retry.ts";
-import { type DeliveryName, type Move, moveDelivery, returnEffects } from "./events.ts";
+import { type DeliveryName, type Move, moveDelivery, returnEffects, unsentStatuses } from "./events.ts";
 import { dkimKey } from "./identity.ts";
 import { ranks, scheduleHandle } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
@@ -183,8 +183,8 @@ function afterFailure(runtime: Runtime, delivery: LeasedDelivery, failure: SmtpF
 }
 
 /**
- * Records an outcome. An accepted mail is recorded even if another worker has the lease now, since it is a fact. Every other outcome needs
- * the lease.
+ * Records an outcome. An accepted mail is recorded even if another worker has the lease now or the delivery was cancelled, since it is a
+ * fact. Every other outcome needs the lease.
  */
 async function recordOutcome(
   runtime: Runtime,
@@ -192,7 +192,7 @@ async function recordOutcome(
   { to, due, ...more }: Omit<Settlement, "serverFailed">,
 ): Promise<void> {
   const allowed: Pick<Move, "from" | "token"> =
-    to === "SENT" ? { from: ["SENDING", "QUEUED", "DEFERRED"] } : { from: ["SENDING"], token: delivery.token };
+    to === "SENT" ? { from: [...unsentStatuses, "CANCELLED"] } : { from: ["SENDING"], token: delivery.token };
   const move: Move = { ...more, ...allowed, to, type: to, due };
   await retryWhileAway(() => moveDelivery(runtime, delivery, move));
   if (due !== undefined) await scheduleHandle(runtime.redis, delivery.handle, ranks[delivery.message.purpose], due);

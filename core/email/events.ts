@@ -82,6 +82,9 @@ export async function moveDelivery(
   return moved === "moved";
 }
 
+/** Statuses of a delivery that isn't known to be sent. One that is being sent may still arrive: then it becomes SENT after all. */
+export const unsentStatuses = ["QUEUED", "DEFERRED", "SENDING"] as const satisfies MessageStatus[];
+
 /** Cancels a delivery that has one of these statuses; false for any other. */
 export function cancelDelivery(
   store: Pick<Runtime, "redis" | "now" | "queues">,

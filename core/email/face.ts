@@ -22,7 +22,7 @@ export {
 export { sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
 export { adoptMessages, exportDomains, importDomain } from "./imports.ts";
-export { cancelMessage, listMessages, readMessage } from "./messages.ts";
+export { cancelMessage, findMessage, listMessages, readMessage, withdrawMessage } from "./messages.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
 export { addSuppression, listSuppressions, removeSuppression } from "./suppressions.ts";
 export {

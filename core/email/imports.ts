@@ -5,7 +5,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { requestCheck } from "./domains.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
-import { cancelDeliveries, findMessages } from "./messages.ts";
+import { findMessages, withdrawMessage } from "./messages.ts";
 import { senderRecords } from "./senders.ts";
 
 /** A domain of the handle's account that its pages or senders use. */
@@ -75,7 +75,7 @@ export async function adoptMessages(
       // It has expired meanwhile.
       if (expiresAt < 0) continue;
       await redis.set(keys.messageOwner(message.messageId), handle, "PXAT", expiresAt);
-      cancelledMails += await cancelDeliveries(store, message, ["QUEUED", "DEFERRED", "SENDING"]);
+      cancelledMails += await withdrawMessage(store, message);
     }
   return { cancelledMails };
 }

@@ -6,7 +6,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { pipelined } from "../store/redis.ts";
-import { cancelDelivery, timelineOf } from "./events.ts";
+import { cancelDelivery, timelineOf, unsentStatuses } from "./events.ts";
 
 /** The immutable part of a message. */
 export interface StoredMessage extends Omit<Message, "status" | "recipientCount" | "deliveries"> {
@@ -44,8 +44,12 @@ export async function cancelMessage(runtime: Runtime, input: MessageName): Promi
   return { message: (await readMessage(runtime, input)).message };
 }
 
-/** Cancels the deliveries of a message that have one of these statuses, by default the unsent ones; returns their number. */
-export async function cancelDeliveries(
+/** Cancels all deliveries of a message that aren't known to be sent; returns their number. */
+export function withdrawMessage(store: Parameters<typeof cancelDelivery>[0], message: Message): Promise<number> {
+  return cancelDeliveries(store, message, unsentStatuses);
+}
+
+async function cancelDeliveries(
   store: Parameters<typeof cancelDelivery>[0],
   { handle, messageId, deliveries }: Message,
   from?: readonly MessageStatus[],

@@ -3,12 +3,11 @@ import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts"
 import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { cancelMessage, readMessage, sendForHandle, unlessErased } from "../email/face.ts";
+import { findMessage, sendForHandle, unlessErased, withdrawMessage } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { day, delayUntil, hour } from "../platform/clock.ts";
-import { Fail } from "../platform/errors.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
@@ -104,15 +103,10 @@ async function withdraw(runtime: Runtime, handle: string, key: string): Promise<
 
 /** Cancels a mail; false if it was already sent, or if the service itself sent it, which stores nothing. */
 async function isCancelled(runtime: Runtime, handle: string, messageId: string): Promise<boolean> {
-  try {
-    await cancelMessage(runtime, { handle, messageId });
-    return true;
-  } catch (error) {
-    if (!(error instanceof Fail) || !/^message_not_/.test(error.code)) throw error;
-    // An earlier attempt at the erasure may have cancelled it.
-    if (error.code === "message_not_found") return false;
-    return (await readMessage(runtime, { handle, messageId })).message.status === "CANCELLED";
-  }
+  const message = await findMessage(runtime.redis, handle, messageId);
+  if (message === undefined) return false;
+  // An earlier attempt at the erasure may have cancelled it.
+  return message.status === "CANCELLED" || (await withdrawMessage(runtime, message)) > 0;
 }
 
 function digestKey(round: string): string {
