@@ -25,12 +25,9 @@ export interface EventWords {
   labels: ReadonlyMap<string, string>;
 }
 
-/** A booking as far as its mails and pages tell of it. */
-type PresentedBooking = Omit<BookingRecord, "buffers" | "reminderMinutes">;
-
 /** A booking for a reader; `kind` is that of a mail. */
 interface BookingView {
-  stored: PresentedBooking;
+  stored: BookingRecord;
   kind?: MailKind | undefined;
   recipient: Pick<Recipient, "as" | "language">;
   labels: EventWords["labels"];
@@ -98,7 +95,7 @@ export function peopleFacts(
   return [...facts, ...Object.entries(answers).map(([id, answer]): Fact => [labels.get(id) ?? id, answer])];
 }
 
-function zoneOf({ timeZone, attendee }: PresentedBooking, { as }: BookingView["recipient"]): string {
+function zoneOf({ timeZone, attendee }: BookingRecord, { as }: BookingView["recipient"]): string {
   return as === "owner" ? timeZone : attendee.timeZone;
 }
 

@@ -2,7 +2,6 @@
 
 export { sendMails } from "./booking-mails.ts";
 export { expireHold, recordFailedRefund, recordRefund, releaseHold, settlePayment } from "./booking-payments.ts";
-export { bookingFacts } from "./booking-texts.ts";
 export {
   cancelBooking,
   cancelPublicBooking,
