@@ -71,6 +71,8 @@ t.test("the language of a text is recognised by its small words; without any it 
   ];
   for (const [text, language] of asked) t.equal(languageOf(text, "sv"), language, text);
   t.equal(languageOf("Zumba?", "nl"), "nl");
+  t.equal(languageOf("prima fila?", "it"), "it", "a Romanian word too");
+  t.equal(languageOf("hva koster det?", "it"), "no");
   for (const code of ["de", "en", "es", "fr", "it", "nl", "pt"]) t.equal(languageOf("Demo?", code), code);
   for (const code of ["en", "fr"]) t.equal(languageOf("Contact?", code), code);
   t.equal(languageOf("", "fr"), "fr");

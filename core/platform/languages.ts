@@ -118,6 +118,9 @@ export function languageOf(text: string, fallback = "en"): string {
   const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
   const lower = sample.toLowerCase();
   const scores = smallWordScores(lower);
+  // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too.
+  const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : 0;
+  for (const [code, score] of scores) if (!languages[code] && score <= least) scores.delete(code);
   const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
   if (scores.size === 0) return detected[0]?.lang ?? fallback;
   // Only languages with a file have hints, so one word says nothing against another language.
