@@ -154,6 +154,12 @@ t.test("a date is the same day in each form, and no other day", async (t) => {
       ["Ouvert le 3 septembre 2027."],
       ["Ouvert le 3 août 2027."],
     ],
+    [
+      "de",
+      "Die Kurse sind am 13./14. Februar 2027.",
+      ["Die Kurse sind am 13. und 14. Februar 2027."],
+      ["Die Kurse sind am 13. und 14. Januar 2027."],
+    ],
     ["es", "La fiesta es el 1 de mayo de 2027.", ["La fiesta es el 1/5/2027."], ["La fiesta es el 2/5/2027."]],
   ];
   for (const [language, text, same, other] of days) {

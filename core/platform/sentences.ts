@@ -108,7 +108,7 @@ function isAbbreviation(text: string, mark: number, next: string): boolean {
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
   // A number at the start counts what follows.
   if (word.length === mark && /^\d{1,3}$/.test(word)) return true;
-  if (/^\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
+  if (/(?<!\d)\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
   const lower = word.toLowerCase();
   return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower) || SUFFIXES.some((suffix) => lower.endsWith(suffix));
 }

@@ -57,7 +57,7 @@ const calendarOf = lazyByKey((language: string) => {
   const name = `(${[...names.keys()].sort((one, other) => other.length - one.length).join("|")})(?!\\p{L})\\.?`;
   const year = "(?:,?\\s(?:\\p{L}{2,3}\\s)?(\\d{4})(?!\\d))?";
   // Up to three letters join the day to the month: "1st of May", "1er mai", "1 de mayo".
-  const dayFirst = `(?<![\\d.,:/])(\\d{1,2})(?!\\s?[ap]m)(?:[.°]|\\p{L}{1,2})?\\s(?:\\p{L}{2,3}\\s)?${name}${year}`;
+  const dayFirst = `(?<![\\d.,:]|(?<!\\d\\.)/)(\\d{1,2})(?!\\s?[ap]m)(?:[.°]|\\p{L}{1,2})?\\s(?:\\p{L}{2,3}\\s)?${name}${year}`;
   const monthFirst = `(?<!\\p{L})${name}\\s(\\d{1,2})(?!\\s?[ap]m)(?:\\p{L}{2})?(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
   const parts = new Intl.DateTimeFormat(language, { day: "numeric", month: "long" }).formatToParts(0);
   const order = parts.map(({ type }) => type);
