@@ -556,6 +556,13 @@ t.test("dots that lead to a price, a street and a number at the start end no sen
     t.equal(sentences(text).length, 2, text);
 });
 
+t.test("the days of a span before a month end no sentence", async (t) => {
+  const text = "Wir haben vom 10.–12. Oktober und am 24./25. Dezember zu. Danach sind wir wieder da.";
+  const library = openLibrary([documentSource(text)]);
+  const units = replyTo(library, readQuestion("Wann ist im Oktober zu?", "de")).units.map((unit) => unit.text);
+  t.same(units, ["Wir haben vom 10.–12. Oktober und am 24./25. Dezember zu.", "Danach sind wir wieder da."]);
+});
+
 t.test("the sentences of an item stay one item", async (t) => {
   const library = openLibrary([
     pageSource(
@@ -1400,6 +1407,72 @@ t.test(
   },
 );
 
+t.test("a line that is an address or a number is text, and a line of other links a row of buttons", async (t) => {
+  const lines = [
+    '<a href="mailto:hi@acme.example">hi@acme.example</a>',
+    '<a href="tel:+441584555017">01584 555 017</a>',
+    '<a href="https://wa.me/44158">WhatsApp 01584-555-017</a>',
+    '<a href="mailto:hi@acme.example">Write to us</a>',
+    '<a href="https://acme.example/2027">Dates of 2027</a>',
+  ];
+  t.same(
+    readHtml(`<address>${lines.join("<br>")}</address>`).blocks.map(({ buttons }) => buttons),
+    [false, false, false, true, true],
+  );
+});
+
+t.test("elements side by side are words apart, but for parts of a word or of a figure", async (t) => {
+  const read = (html: string) => readHtml(`<div>${html}</div>`).blocks[0]!.text;
+  t.equal(read("<span>Haircut</span><span>£25</span>"), "Haircut £25");
+  t.equal(read("<b>Mon–Fri</b><time>9–18</time><i>By bus</i>"), "Mon–Fri 9–18 By bus");
+  t.equal(read("<b>£</b><b>25</b><i>.50</i>"), "£25.50");
+  t.equal(read("<b>O</b><span>nce</span> <b>sun</b><i>day</i> CO<sub>2</sub>"), "Once sunday CO2");
+});
+
+t.test("a question of an accordion is the heading of its answer alone", async (t) => {
+  const lists = [
+    "<h2>FAQ</h2><details><summary><h3>Dogs?</h3></summary><p>Yes.</p></details><p>Bye.</p>",
+    "<h2>FAQ</h2><details><summary><b>1</b><h3>Dogs?</h3></summary><p>Yes.</p></details><p>Bye.</p>",
+    "<h2>FAQ</h2><h3><button>Dogs?</button></h3><div>Yes.</div><h2>FAQ</h2><p>Bye.</p>",
+  ];
+  for (const list of lists) {
+    const { blocks } = readHtml(list);
+    t.same(
+      blocks.slice(-2).map(({ headings, text }) => [headings, text]),
+      [
+        [["FAQ", "Dogs?"], "Yes."],
+        [["FAQ"], "Bye."],
+      ],
+    );
+  }
+});
+
+t.test("names in bold are the header of a table, also of one whose rows have a name", async (t) => {
+  const tables = [
+    "<tr><th></th><td><b>Friend</b></td><td><b>Patron 60</b></td></tr><tr><th>Gifts</th><td>none</td><td>2</td></tr>",
+    "<tr><th></th><td>Friend</td><td>Patron</td></tr><tr><th>Price</th><td>£38</td><td>£60</td></tr><tr><th>Gifts</th><td>1</td><td>2</td></tr>",
+  ];
+  for (const table of tables)
+    t.match(readHtml(`<table>${table}</table>`).blocks[0]!.columns?.join("|"), /^\|Friend\|Patron/);
+});
+
+t.test("equal cells are said once if their columns have names, or if there are no others", async (t) => {
+  const say = (cells: string) => {
+    const table = `<table><tr><td>Votes</td>${cells}</tr><tr><td>Rooms</td><td>any</td><td>any</td></tr></table>`;
+    return replyTo(openLibrary([pageSource(table)]), readQuestion("votes", "en")).markdown;
+  };
+  t.match(say("<td>yes</td><td>yes</td><td>no</td>"), "- **Votes** yes, yes, no\n- **Rooms** any\n");
+  t.match(say("<td colspan=3>yes</td>"), "- **Votes** yes\n");
+});
+
+t.test("no further section ends with an introduction", async (t) => {
+  const list = `<ul>${"<li>a long film from the list that we have in the house</li>".repeat(6)}</ul>`;
+  const hits = `<h2>Tickets</h2><p>Children pay £6 for a matinee.</p><h2>Parties</h2><p>Children in a matinee:</p>${list}`;
+  const { markdown } = replyTo(openLibrary([pageSource(hits)]), readQuestion("matinee for children", "en"));
+  t.match(markdown, "£6");
+  t.notMatch(markdown, /in a matinee:\n\n(?!- )/);
+});
+
 t.test("hidden text is not read", async (t) => {
   const hidden = [
     "<!-- x -->",
@@ -1411,6 +1484,7 @@ t.test("hidden text is not read", async (t) => {
     '<p style="font-size:0px">x</p>',
     '<p style="opacity:0">x</p>',
     "<template>x</template>",
+    "<del>x</del><s>x</s>",
     "<script>x</script>",
     "<style>x</style>",
     "<noscript>x</noscript>",

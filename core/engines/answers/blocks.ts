@@ -117,9 +117,9 @@ function headRows(rows: readonly (readonly Cell[])[], isEnd: boolean): number {
   return marked < 0 && !isEnd ? rows.length : Math.max(0, marked);
 }
 
-/** 1 if no cell is marked as header and a column contains figures below a word. */
+/** 1 if no cell is marked as header, but for those that name a row, and a column contains figures below a word. */
 function guessedHeads(rows: readonly (readonly Cell[])[], [first = [], ...others]: string[][]): number {
-  if (others.length < 2 || rows.some((row) => row.some(({ isHead }) => isHead))) return 0;
+  if (others.length < 2 || rows.some((row) => row.slice(1).some(({ isHead }) => isHead))) return 0;
   const figure = (text: string | undefined) => /\d/.test(text ?? "");
   const isHead = first.some(
     (name, column) => name !== "" && !figure(name) && others.every((row) => figure(row[column])),

@@ -26,6 +26,10 @@ const BLOCKS = names(
 );
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
+const SHIFTED = names("sub sup");
+/** An address or a telephone number: a link that says it is no button. */
+const CONTACT = /@|(?:\d[\s()/.-]*){6}/;
+
 /**
  * Reads an HTML fragment as a visitor sees it: no comments, hidden elements, scripts, form controls or characters without
  * a glyph. `base` resolves relative links; without it only absolute ones count. Reading is not sanitising: nothing of
@@ -66,6 +70,8 @@ class HtmlReader {
   #line = "";
   /** The line ends in a space. */
   #isSpaced = false;
+  /** The next text begins an element right after another. */
+  #isBeside = false;
   #lineLinks: Link[] = [];
   #linked = 0;
   /** Open elements of bold text, and its length in the line. */
@@ -111,6 +117,7 @@ class HtmlReader {
 
   #enter(element: Element): void {
     const name = element.localName;
+    if (isBeside(element)) this.#isBeside = true;
     if (name === "a") this.#label = "";
     if (BOLD.has(name)) this.#bold++;
     if (name === "sup") this.#raised++;
@@ -132,7 +139,7 @@ class HtmlReader {
     if (BOLD.has(name)) this.#bold--;
     if (name === "sup") this.#raised--;
     if (this.#rows) this.#leaveInTable(element, name);
-    else if (levelOf(name) > 0) this.#addHeading(levelOf(name));
+    else if (levelOf(element) > 0) this.#addHeading(levelOf(element));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
     if (name === "dd") this.#term = "";
@@ -147,7 +154,7 @@ class HtmlReader {
     if (this.#depth !== 1) return;
     if (name === "caption") this.#addCaption(this.#takeLine());
     if (name !== "td" && name !== "th") return;
-    const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead";
+    const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead" || this.#isBold;
     const [across, down] = ["colspan", "rowspan"].map((span) =>
       Math.min(MAX_SPAN, Math.max(1, Number.parseInt(element.getAttribute(span) ?? "1", 10) || 1)),
     );
@@ -174,6 +181,8 @@ class HtmlReader {
   }
 
   #add(text: string): void {
+    if (this.#isBeside && isApart(`${this.#line.slice(-4)}\n${text.slice(0, 3)}`)) this.#append(" ");
+    this.#isBeside = false;
     const spaced = (this.#raised > 0 ? raised(text, /\d$/.test(this.#line)) : text).replace(/\s+/g, " ");
     this.#append(this.#line === "" || this.#isSpaced ? spaced.trimStart() : spaced);
     if (this.#label !== undefined) this.#label += spaced;
@@ -194,8 +203,7 @@ class HtmlReader {
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
-    const isBold = this.#bolded > 0 && this.#bolded >= lengthOf(this.#line) && isTitle(oneLine(this.#line));
-    if (isBold && !isItem && term === "" && links.length === 0) {
+    if (this.#isBold && isTitle(oneLine(this.#line)) && !isItem && term === "" && links.length === 0) {
       this.#addHeading(BOLD_LEVEL);
       return;
     }
@@ -204,9 +212,14 @@ class HtmlReader {
     this.#isItem = false;
     this.#lineLinks = [];
     this.#term = "";
-    const buttons = (!isItem || this.#menus > 0) && links.length > 0 && linked >= lengthOf(text);
+    const isLinked = links.length > 0 && linked >= lengthOf(text) && !CONTACT.test(text);
+    const buttons = isLinked && (!isItem || this.#menus > 0);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
     else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
+  }
+
+  get #isBold(): boolean {
+    return this.#bolded > 0 && this.#bolded >= lengthOf(this.#line);
   }
 
   #takeLine(): string {
@@ -232,6 +245,7 @@ class HtmlReader {
 
   #addHeading(level: number): void {
     const name = this.#takeLine();
+    if (name === "" && level === QUESTION_LEVEL) return;
     this.#isItem = false;
     this.#lineLinks = [];
     const isTitle = level === 1 && this.#title === "";
@@ -273,6 +287,16 @@ export function absoluteAddress(href: string | null, base?: string): string | un
   return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;
 }
 
+/** True for an element right after another, unless it is raised or lowered. */
+function isBeside({ localName, previousSibling }: Element): boolean {
+  return previousSibling?.nodeType === ELEMENT && !SHIFTED.has(localName);
+}
+
+/** Style sets elements apart, as "Haircut" and "£25"; a letter, a sign or lower case on both sides may be one word with what it touches. */
+function isApart(pair: string): boolean {
+  return /[\p{L}\p{N}]{2}\n[\p{L}\p{N}\p{Sc}]./u.test(pair) && !/\p{Ll}\n\p{Ll}/u.test(pair);
+}
+
 /** Raised digits are no part of the figure before them: "48 €¹" has a footnote, "9.30" its minutes or pence. The "th" of "15th" is. */
 function raised(text: string, isAfterDigit: boolean): string {
   if (!/\d/.test(text)) return text;
@@ -285,9 +309,11 @@ function lengthOf(text: string): number {
   return text.replace(/\s/g, "").length;
 }
 
-function levelOf(name: string): number {
+/** A heading within a `summary` is its question. */
+function levelOf({ localName: name, parentElement }: Element): number {
   if (name === "summary") return QUESTION_LEVEL;
-  return /^h[1-6]$/.test(name) ? Number(name[1]) : 0;
+  if (!/^h[1-6]$/.test(name)) return 0;
+  return parentElement?.localName === "summary" ? QUESTION_LEVEL : Number(name[1]);
 }
 
 function names(list: string): ReadonlySet<string> {

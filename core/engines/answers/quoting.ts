@@ -87,7 +87,8 @@ function sectionsAfter(first: Unit[], hits: readonly Hit[]): Unit[][] {
     if (chosen.some((units) => units.some((one) => one.section === unit.section || one.text === unit.text))) continue;
     const room = roomBeside(chosen);
     const more = around(unit, Math.min(room, MAX_FURTHER_LENGTH));
-    if (partMarkdown(more, chosen.length).length <= room) chosen.push(more);
+    const isWhole = !isLeft(more.at(-1)!, unitsOf(unit.section)[more.at(-1)!.at + 1]);
+    if (isWhole && partMarkdown(more, chosen.length).length <= room) chosen.push(more);
   }
   return chosen.slice(1);
 }
@@ -208,12 +209,13 @@ function blockMarkdown(block: Block, text: string): string {
   return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
-/** Renders a row as its first cell and the others with the names of their columns, without empty cells; equal cells side by side once. */
+/** Renders a row as its first cell and the others with the names of their columns, without empty cells; equal cells once, if nothing tells them apart. */
 function rowMarkdown({ cells = [], columns }: Block): string {
   const [first = "", ...others] = cells.map(sentenceMarkdown);
+  const isSpanned = columns !== undefined || new Set(others).size === 1;
   const spans: { cell: string; names: Set<string> }[] = [];
   for (const [at, cell] of others.entries()) {
-    if (cell !== others[at - 1]) spans.push({ cell, names: new Set() });
+    if (cell !== others[at - 1] || !isSpanned) spans.push({ cell, names: new Set() });
     const name = sentenceMarkdown(columns?.[at + 1] ?? "");
     if (name !== "") spans.at(-1)!.names.add(name);
   }

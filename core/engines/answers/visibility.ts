@@ -1,7 +1,7 @@
 const UNREAD: ReadonlySet<string> = new Set(
   (
     "script style template noscript iframe object embed svg math canvas audio video select datalist textarea button label " +
-    "head title noembed noframes"
+    "head title noembed noframes del s strike"
   ).split(" "),
 );
 const UNSEEN =
@@ -10,11 +10,16 @@ const UNSEEN =
 /** True if readers see the text of an element: no script, form control or hidden part of the page. */
 export function isSeen(element: Element): boolean {
   const name = element.localName;
-  if (UNREAD.has(name) || element.hasAttribute("hidden") || (name === "dialog" && !element.hasAttribute("open")))
+  if (isUnread(element) || element.hasAttribute("hidden") || (name === "dialog" && !element.hasAttribute("open")))
     return false;
   if (element.getAttribute("aria-hidden") === "true") return false;
   const style = element.getAttribute("style");
   return style === null || !isUnseen(style);
+}
+
+/** A button that is a heading, or in one, opens what it names. */
+function isUnread({ localName, parentElement }: Element): boolean {
+  return UNREAD.has(localName) && !(localName === "button" && /^h[1-6]$/.test(parentElement?.localName ?? ""));
 }
 
 function isUnseen(style: string): boolean {
