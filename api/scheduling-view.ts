@@ -43,7 +43,8 @@ export async function schedulingView(visit: EventPage, request: Request): Promis
   const { event, booking, isEmbedded, host } = visit;
   const title = event?.title ?? booking?.title ?? "";
   const summary = event?.description ?? "";
-  const { bookingPage: words, events } = wordsOf(language);
+  const { bookingPage, unmailedBooking, events } = wordsOf(language);
+  const words = visit.isMailed ? bookingPage : { ...bookingPage, ...unmailedBooking };
   const body = html`<main id="scheduling">
 <div class="card starting"><h1 dir="auto">${title}</h1>${summary && html`<p class="description" dir="auto">${summary}</p>`}
 <noscript><p class="alert">${events.noscript}</p></noscript></div>

@@ -592,6 +592,52 @@ t.test("without a sender or a mail server a booking is still made", async (t) =>
 });
 
 t.test(
+  "without a sender for bookings only owners are mailed, and no page promises a mail to the visitor",
+  async (t) => {
+    const inbox = new Inbox();
+    const env = { SMTP_URL: await inbox.start(t) };
+    const stage = await openStage(t, { env, workers: ["scheduling"] });
+    await stage.event({ slug: "intro", title: "Introduction", confirmationRequired: true });
+    const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+    const [mail] = await eventually(() => (inbox.mails.length > 0 ? Promise.all(inbox.mails.map(partsOf)) : undefined));
+    t.match(mail, {
+      to: "user_acme@example.com",
+      subject: /^Please confirm: Introduction/,
+      replyTo: "ada@example.com",
+    });
+    t.match(mail?.text, "Your visitor has had no mail about this, because acme has no ready sender");
+    const confirm = /https?:\/\/\S+\/confirm\/\S+/.exec(mail?.text ?? "")?.[0] ?? "";
+    const done = await stage.service.visitor.post(new URL(confirm).pathname).expect(200);
+    t.match(done.text, "Done. Please tell your visitor yourself");
+    await eventually(() => inbox.mails.length === 2);
+    t.same(
+      inbox.mails.map(({ to }) => to),
+      ["user_acme@example.com", "user_acme@example.com"],
+    );
+    const page = await stage.service.visitor
+      .get(`/apps/public/scheduling/acme/intro?booking=${bookingUid}`)
+      .expect(200);
+    t.match(page.text, /"isMailed":false/);
+  },
+);
+
+t.test("what was ticked or decided is a yes or no in the reader's language", async (t) => {
+  const { stage, inbox } = await openMailing(t);
+  const bookingFields = [
+    { id: "terms", label: "Terms", type: "checkbox", required: true },
+    { id: "first", label: "First visit", type: "boolean" },
+    { id: "word", label: "Word", type: "text" },
+  ];
+  await stage.event({ slug: "intro", bookingFields });
+  const answers = { terms: "on", first: false, word: "true" };
+  await stage.book("intro", "2026-10-05T09:00:00Z", 30, { language: "de", answers }).expect(201);
+  await eventually(() => inbox.mails.length === 2);
+  const mails = new Map((await Promise.all(inbox.mails.map(partsOf))).map(({ to, text }) => [to, text]));
+  t.match(mails.get("ada@example.com"), "Terms: Ja\nFirst visit: Nein\nWord: true");
+  t.match(mails.get("user_acme@example.com"), "Terms: Yes\nFirst visit: No\nWord: true");
+});
+
+t.test(
   "the visitor's file says how to change the booking, the owner's is taken over by calendars, guests' say neither",
   async (t) => {
     const { stage, inbox } = await openMailing(t);

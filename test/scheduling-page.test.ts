@@ -319,6 +319,7 @@ async function run(t: Test): Promise<void> {
     t.ok(await fits(page), "nothing is wider than a narrow phone");
     await page.getByRole("button", { name: "Confirm booking" }).click();
     await page.getByRole("heading", { name: "You are booked" }).waitFor();
+    t.equal(await page.getByText("No mail will be sent.").count(), 1, "since there is no sender");
     await picture(page, "scheduling-phone-booked");
     const [booking] = await bookings(stage);
     t.match(booking.location, { type: "phone" });

@@ -32,34 +32,40 @@ const MAX_LINK_WAITS = 8;
 const LINK_WAIT_MS = 1500;
 
 /**
- * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Does nothing without a mail server
- * or a usable sender, and if the booking has changed since, because the later change has its own mail. A confirmation or a new time waits
- * some seconds for the meeting link; if it goes without, another mail follows with the link. A failed refund is told to owners alone, and
- * needs no sender.
+ * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Without a usable one only owners
+ * are mailed, by another sender or by the service. Does nothing without a mail server, and if the booking has changed since, because the
+ * later change has its own mail. A confirmation or a new time waits some seconds for the meeting link; if it goes without, another mail
+ * follows with the link. A failed refund is told to owners alone.
  */
 export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
   const { handle, bookingUid, kind, sequence, by } = data;
-  const sender = runtime.env.SMTP_URL && (await findSender(runtime, handle, "CALENDAR"));
-  if (!sender && !(runtime.env.SMTP_URL && kind === "unrefunded")) return;
+  if (runtime.env.SMTP_URL === undefined) return;
+  const senderId = (await findSender(runtime, handle, "CALENDAR"))?.senderId;
   const stored = await readDue(runtime, data);
   if (stored === undefined) return;
   const event = await eventWordsOf(runtime, handle, stored.eventTypeId);
-  for (const recipient of await recipientsOf(runtime, handle, { stored, kind })) {
+  const isUntold = senderId === undefined && kind !== "unrefunded";
+  const recipients = await recipientsOf(runtime, handle, { stored, kind });
+  for (const recipient of recipients.filter(({ isOwner }) => senderId || isOwner)) {
     const mail = {
       handle,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
-        ...layOut(bookingLayout({ stored, kind, recipient, labels: event.labels })),
+        ...layOut(bookingLayout({ stored, kind, recipient, questions: event.questions, isUntold })),
         ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
       attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),
       caps: by === "owner" || recipient.isOwner ? [] : ["visitor" as const],
       key: `booking ${bookingUid} ${kind} ${sequence} ${canonicalAddress(recipient.email)}${kind === "link" ? ` ${stored.meetingUrl}` : ""}`,
     };
-    const { senderId } = sender || {};
     if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [recipient.email], purpose: "CALENDAR" });
     else await sendForHandle(runtime, { ...mail, to: recipient.email });
   }
+}
+
+/** True if the visitors of a handle are mailed about their bookings. */
+export async function mailsVisitors(runtime: Runtime, handle: string): Promise<boolean> {
+  return runtime.env.SMTP_URL !== undefined && (await findSender(runtime, handle, "CALENDAR")) !== undefined;
 }
 
 /** The title and the facts of a booking for its owner's calendar. Guests see the title of a meeting too. */
@@ -68,11 +74,11 @@ export async function aboutBooking(
   handle: string,
   stored: BookingRecord,
 ): Promise<Record<"title" | "description", string>> {
-  const { labels } = await eventWordsOf(runtime, handle, stored.eventTypeId);
+  const { questions } = await eventWordsOf(runtime, handle, stored.eventTypeId);
   const language = spokenLanguage((await settingsOf(runtime.redis, handle)).language);
   const { title, attendee } = stored;
   const who = attendee.name;
-  const facts = peopleFacts(stored, { who, labels, language });
+  const facts = peopleFacts(stored, { who, questions, language });
   const names = { title, name: presentableName(who) ?? attendee.email };
   return {
     title: fillPlaceholders(wordsOf(language).mails.booking.calendarTitle, names),
@@ -103,8 +109,7 @@ async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer>
 /** The current texts of a booking's event type; empty if it was deleted. */
 export async function eventWordsOf(runtime: Runtime, handle: string, eventTypeId: string): Promise<EventWords> {
   const stored = await eventTypeRecords.find(runtime, handle, eventTypeId);
-  const labels = new Map(stored?.bookingFields.map(({ id, label }) => [id, label]));
-  return { labels, description: stored?.description ?? "" };
+  return { questions: stored?.bookingFields ?? [], description: stored?.description ?? "" };
 }
 
 /** The booking of a mail; undefined if the mail is obsolete or must wait. */

@@ -1,9 +1,10 @@
 import { type Words, wordsOf } from "../../schemas/languages.ts";
-import type { Booking, MailKind } from "../../schemas/scheduling.ts";
+import type { Booking, BookingField, MailKind } from "../../schemas/scheduling.ts";
 import type { Fact, MailLayout } from "../engines/mail/mail.ts";
 import { formatMinutes, formatMoney, formatTime } from "../platform/formats.ts";
 import { locationName } from "../platform/locations.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
+import { isTrue } from "./field-answers.ts";
 import type { BookingRecord } from "./ledger.ts";
 
 export interface Recipient {
@@ -19,10 +20,10 @@ export interface Recipient {
   links: (readonly [action: keyof Words["mails"]["booking"]["actions"], address: string])[];
 }
 
-/** The owner's texts of an event type: its description, and its questions by id. */
+/** The owner's texts of an event type: its description, and its questions. */
 export interface EventWords {
   description: string;
-  labels: ReadonlyMap<string, string>;
+  questions: readonly BookingField[];
 }
 
 /** A booking for a reader; `kind` is that of a mail. */
@@ -30,14 +31,19 @@ interface BookingView {
   stored: BookingRecord;
   kind?: MailKind | undefined;
   recipient: Pick<Recipient, "as" | "language">;
-  labels: EventWords["labels"];
+  questions: EventWords["questions"];
 }
 
-type BookingMailView = BookingView & { kind: MailKind; recipient: Recipient };
+interface BookingMailView extends BookingView {
+  kind: MailKind;
+  recipient: Recipient;
+  /** True if the visitor gets no mail, for want of a sender. */
+  isUntold: boolean;
+}
 
 /** The contents of a mail about a booking for its recipient. */
 export function bookingLayout(view: BookingMailView): MailLayout {
-  const { stored, kind, recipient } = view;
+  const { stored, kind, recipient, isUntold } = view;
   const { language } = recipient;
   const { bookingPage, mails } = wordsOf(language);
   const { booking: words } = mails;
@@ -57,11 +63,13 @@ export function bookingLayout(view: BookingMailView): MailLayout {
     facts: bookingFacts(view),
     actions: recipient.links.map(([action, address]) => [actions[action], address]),
     ...(recipient.as === "guest" && { footer: words.whyGuest }),
+    ...(isUntold &&
+      recipient.as === "owner" && { footer: fillPlaceholders(words.whyUntold, { name: recipient.host }) }),
   };
 }
 
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */
-export function bookingFacts({ stored, kind, recipient, labels }: BookingView): Fact[] {
+export function bookingFacts({ stored, kind, recipient, questions }: BookingView): Fact[] {
   const { language } = recipient;
   const { mails, bookingPage } = wordsOf(language);
   const { facts: names } = mails.booking;
@@ -80,19 +88,30 @@ export function bookingFacts({ stored, kind, recipient, labels }: BookingView): 
   if (recipient.as === "guest") return facts;
   if (payment?.status === "PAID") facts.push([mails.purchase.paid, formatMoney(payment, language)]);
   const who = recipient.as === "owner" ? stored.attendee.name : presentableName(stored.attendee.name);
-  return [...facts, ...peopleFacts(stored, { who, labels, language })];
+  return [...facts, ...peopleFacts(stored, { who, questions, language })];
 }
 
 /** The attendees and their answers. */
 export function peopleFacts(
   { attendee, guests, answers }: Pick<Booking, "attendee" | "guests" | "answers">,
-  { who, labels, language }: { who: string | undefined; labels: EventWords["labels"]; language: string },
+  { who, questions, language }: { who: string | undefined; questions: EventWords["questions"]; language: string },
 ): Fact[] {
   const { facts: names } = wordsOf(language).mails.booking;
   const { email } = attendee;
   const facts: Fact[] = [[names.who, who === undefined ? email : `${who} <${email}>`]];
   if (guests.length > 0) facts.push([names.guests, guests.map(({ email }) => email).join(", ")]);
-  return [...facts, ...Object.entries(answers).map(([id, answer]): Fact => [labels.get(id) ?? id, answer])];
+  const answerFact = ([id, answer]: [string, string]): Fact => {
+    const question = questions.find((one) => one.id === id);
+    return [question?.label ?? id, answerText(question, answer, language)];
+  };
+  return [...facts, ...Object.entries(answers).map(answerFact)];
+}
+
+/** A decision is stored as the word that was sent, such as `true` or `on`. */
+function answerText(question: BookingField | undefined, answer: string, language: string): string {
+  if (question?.type !== "checkbox" && question?.type !== "boolean") return answer;
+  const { yes, no } = wordsOf(language).bookingPage;
+  return isTrue(answer) ? yes : no;
 }
 
 function zoneOf({ timeZone, attendee }: BookingRecord, { as }: BookingView["recipient"]): string {
@@ -105,7 +124,7 @@ function longTime(instant: string, language: string, timeZone: string): string {
 }
 
 /** A visitor's free text reaches the owner and the attendee, never guests: a booking must not be a way to mail strangers. */
-function reasonOf({ stored, kind, recipient: { as } }: Omit<BookingView, "labels">): string | null {
+function reasonOf({ stored, kind, recipient: { as } }: Omit<BookingView, "questions">): string | null {
   const isMove = kind === "rescheduled";
   const isTold = as !== "guest" || (!isMove && stored.cancelledBy === "owner");
   const tells = isMove || kind === "cancelled" || kind === "declined";

@@ -19,7 +19,7 @@ import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { openJobs } from "./booking-jobs.ts";
-import { visitorFile } from "./booking-mails.ts";
+import { mailsVisitors, visitorFile } from "./booking-mails.ts";
 import { bookableEventById, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./event-types.ts";
 import {
@@ -53,6 +53,8 @@ export interface EventPage {
   event: PublicEvent | null;
   /** True if the payment of the event can't be taken now: then its bookings are refused. */
   isUnpayable: boolean;
+  /** True if visitors are mailed about their bookings. */
+  isMailed: boolean;
   booking: Booking | null;
   /** Domain time in ms, by which the page corrects the visitor's clock. */
   now: number;
@@ -76,8 +78,9 @@ export async function visitEvent(
   const host = { name: displayName ?? handle, logoUrl };
   const payment = { enabled: event?.paymentRequired ?? false, ...event?.price };
   const isUnpayable = (await paymentProblem(runtime, handle, payment)) !== null;
+  const isMailed = await mailsVisitors(runtime, handle);
   const isEmbedded = input.embed === "1";
-  return { handle, host, eventSlug, event, isUnpayable, booking, now: runtime.now(), isEmbedded };
+  return { handle, host, eventSlug, event, isUnpayable, isMailed, booking, now: runtime.now(), isEmbedded };
 }
 
 /** A booking's own event type, which may have another slug by now; null if it is hidden or deleted, whatever has its slug. */

@@ -80,7 +80,8 @@ const checks: Record<BookingField["type"], Check> = {
   url: lineOf(isWebAddress, "is not an http(s) address"),
 };
 
-function isTrue(text: string): boolean {
+/** True if a checkbox or a decision was answered with yes. */
+export function isTrue(text: string): boolean {
   return /^(true|yes|on|1)$/i.test(text);
 }
 

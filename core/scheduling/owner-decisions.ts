@@ -6,7 +6,7 @@ import type { Fact } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { eventWordsOf } from "./booking-mails.ts";
+import { eventWordsOf, mailsVisitors } from "./booking-mails.ts";
 import { bookingFacts } from "./booking-texts.ts";
 import { confirmBooking, declineBooking } from "./bookings.ts";
 import { type BookingRecord, findBooking, statusAt } from "./ledger.ts";
@@ -14,9 +14,12 @@ import { type OwnerLink, readOwnerLink } from "./owner-links.ts";
 
 type LinkInput = Input<"handle" | "bookingUid" | "purpose" | "token", typeof ownerVisit>;
 
-/** The state of a booking for an owner who has opened a link. `confirm` and `decline` ask; `confirmed` and `refused` were done now. */
+/**
+ * The state of a booking for an owner who has opened a link. `confirm` and `decline` ask; `confirmed`, `refused` and `untold` were done now,
+ * the last one without a mail to the visitor.
+ */
 export type OwnerState =
-  | ("confirm" | "decline" | "confirmed" | "refused")
+  | ("confirm" | "decline" | "confirmed" | "refused" | "untold")
   | ("accepted" | "pending" | "unpaid" | "declined" | "cancelled" | "changed")
   | ("expired" | "over" | "invalid");
 
@@ -56,7 +59,8 @@ export async function decideByLink(
     if (error instanceof Fail && error.code === "booking_not_pending") return visitOwnerLink(runtime, input);
     throw error;
   }
-  return visitOf(runtime, input, { ...found, state: asked === "confirm" ? "confirmed" : "refused" });
+  const done = asked === "confirm" ? "confirmed" : "refused";
+  return visitOf(runtime, input, { ...found, state: (await mailsVisitors(runtime, handle)) ? done : "untold" });
 }
 
 interface LinkedBooking {
@@ -101,12 +105,12 @@ async function visitOf(
   { link, stored, state }: LinkedBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
-  const [settings, { labels }] = await Promise.all([
+  const [settings, { questions }] = await Promise.all([
     settingsOf(runtime.redis, handle),
     eventWordsOf(runtime, handle, stored.eventTypeId),
   ]);
   const language = spokenLanguage(visitorLanguage, settings.language);
   const isShown = state !== "expired" && state !== "over";
-  const facts = isShown ? bookingFacts({ stored, recipient: { as: "owner", language }, labels }) : [];
+  const facts = isShown ? bookingFacts({ stored, recipient: { as: "owner", language }, questions }) : [];
   return { state, language, host: settings.displayName ?? handle, facts };
 }
