@@ -91,6 +91,8 @@ const LIMITED: Record<string, (params: ErrorObject["params"]) => string | undefi
   anyOf: () => "has none of the documented forms",
   uniqueItems: () => "must not contain an item twice",
   enum: ({ allowedValues }) => `must be ${allowedValues.length > 1 ? "one of " : ""}${allowedValues.join(", ")}`,
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
   minLength: ({ limit }) => (limit === 1 ? "must not be empty" : `must have at least ${limit} characters`),
   maxLength: ({ limit }) => `must have at most ${limit} characters`,
   minItems: ({ limit }) => (limit === 1 ? "must not be empty" : `must have at least ${limit} items`),

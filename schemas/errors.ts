@@ -44,7 +44,7 @@ export const errors = {
   sender_purpose_not_allowed: [403, "The sender may not be used for this purpose."],
   sender_missing_product_notification_purpose: [409, "The sender needs the purpose PRODUCT_NOTIFICATION."],
   invalid_template_id: [400, "A template id must start with tmpl_."],
-  template_invalid: [400, "The template contains a placeholder that is not allowed; see errors for its position."],
+  template_invalid: [400, "The template is not valid; see errors for the position of its fault."],
   template_variables_missing: [400, "Some variables of the template have no value."],
   email_template_not_found: [404, "The template does not exist."],
   email_template_not_active: [409, "The template is paused."],

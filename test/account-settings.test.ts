@@ -26,6 +26,7 @@ t.test("settings that cannot be shown are refused, and a creator has no say", as
     [{ displayName: "" }, "/displayName"],
     [{ displayName: "two\nlines" }, "/displayName"],
     [{ language: "not a language" }, "/language"],
+    [{ language: "deutsch" }, "/language"],
     [{ logoUrl: "http://acme.example/logo.png" }, "/logoUrl"],
     [{ logoUrl: "javascript:alert(1)" }, "/logoUrl"],
     [{ leadNotifications: "no" }, "/leadNotifications"],

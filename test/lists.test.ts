@@ -80,6 +80,8 @@ t.test("a list's limit is clamped to 100, however large it is", async (t) => {
     await owner.get(`${pages}?limit=${limit}`).expect(200);
   for (const limit of ["0", "-1", "-99999999999999999999", "1.5", "1e2", "0x10", ""])
     t.match((await owner.get(`${pages}?limit=${limit}`).expect(400)).body.errors, [{ path: "/limit" }], limit);
+  const { errors } = (await owner.get(`${pages}?limit=0`).expect(400)).body;
+  t.same(errors, [{ path: "/limit", message: "must be at least 1" }]);
 });
 
 t.test("a list's start may be a date, and a malformed instant is refused with an example", async (t) => {

@@ -35,6 +35,7 @@ t.test("a page is made once, published, changed and deleted", async (t) => {
   t.match(changed.body.page, { title: "New prices", content, version: 3, status: "PUBLISHED" });
   const stale = await owner.put("/v2/handles/acme/pages/pricing").send({ title: "x", expectedVersion: 2 }).expect(409);
   t.match(stale.body, { code: "version_conflict", currentVersion: 3 });
+  t.equal(stale.body.detail, "The resource has changed: its version is 3. Read it again and retry.");
   await owner.put("/v2/handles/acme/pages/pricing").send({ status: "DRAFT" }).expect(200);
   await service.visitor.get("/p/acme/pricing").expect(404);
   await owner.delete("/v2/handles/acme/pages/pricing").expect(204);

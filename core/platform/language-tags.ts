@@ -11,9 +11,9 @@ export function canonicalLanguage(tag: string): string | undefined {
   }
 }
 
-/** True for a valid language tag (BCP 47). */
+/** True for a valid language tag (BCP 47). No language has a code of more than three letters: `english` is a name. */
 export function isLanguageTag(text: string): boolean {
-  return canonicalLanguage(text) !== undefined;
+  return /^[a-z]{2,3}(?![a-z])/.test(canonicalLanguage(text) ?? "");
 }
 
 /** The writing direction of a language for HTML's `dir`: by the script of the tag, else by the language's usual script. */

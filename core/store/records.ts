@@ -190,7 +190,7 @@ function lookupFields(value: unknown, slugs: RecordKind["slugs"]): { status: str
 /** `version_conflict` with the current version. */
 export function conflict(version: number): Fail {
   return new Fail("version_conflict", {
-    detail: `The current version is ${version}.`,
+    detail: `The resource has changed: its version is ${version}. Read it again and retry.`,
     more: { currentVersion: version },
   });
 }
