@@ -187,6 +187,23 @@ t.test("a lead that must be verified is mailed once it is", async (t) => {
   t.match((await mailsTo(inbox, owner))[0]?.text, "Campaign: A");
 });
 
+t.test("a lead that nobody can verify, for want of a sender, is mailed at once, and once only", async (t) => {
+  const { service, inbox } = await open(t);
+  const requests = await service.handle("acme");
+  const campaign = { campaignId: "cmp_a", name: "A", verifyLeads: true };
+  await requests.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+  const lead = { email: "ada@far.example", campaignId: "cmp_a" };
+  const leadId = await capture(service, lead);
+  await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
+  t.equal(await capture(service, lead), leadId);
+  const queue = service.runtime.queues.queue("campaigns");
+  await eventually(async () => (await queue.getJobCountByTypes("waiting", "active", "delayed")) === 0);
+  t.same(
+    inbox.mails.map(({ to }) => to),
+    [owner],
+  );
+});
+
 t.test("a code speaks the language of the page, else that of the browser, else that of the handle", async (t) => {
   const { service, inbox } = await open(t);
   const { owner: requests } = await makeSending(service);

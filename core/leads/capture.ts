@@ -161,9 +161,14 @@ export function leadJobs(
   const triggerId = runtime.id("trigger_");
   const trigger = { handle, leadId, trigger: "LEAD_CAPTURED", triggerId, at: runtime.now() } as const;
   if (campaignId !== null) caused.push(job("campaigns.trigger", triggerId, { ...trigger, campaignId }));
-  if (isNew && runtime.env.SMTP_URL !== undefined)
-    caused.push(job("leads.notify", `lead-notice-${leadId}`, { handle, leadId }));
+  if (isNew) caused.push(...noticeJobs(runtime, handle, leadId));
   return caused;
+}
+
+/** The job of the mail about a lead to its owners; none without a mail server. */
+export function noticeJobs({ env }: Runtime, handle: string, leadId: string): Job[] {
+  if (env.SMTP_URL === undefined) return [];
+  return [job("leads.notify", `lead-notice-${leadId}`, { handle, leadId })];
 }
 
 /** The key of the recent lead of a person on a page and campaign. */

@@ -16,7 +16,7 @@ import { transact } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { digestTag, hasToken } from "../store/throttle.ts";
-import { leadJobs } from "./capture.ts";
+import { leadJobs, noticeJobs } from "./capture.ts";
 import { awaitsCode, type StoredLead, verified } from "./content.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends it (docs/reference.md, "Lead verification"). */
@@ -29,7 +29,10 @@ const codePurpose = "lead code";
 
 type CodeInput = Input<"handle" | "leadId", typeof leadCode>;
 
-/** Mails a lead its code through the handle's LEAD_VERIFICATION sender. The code is never stored: it is derived from the round. */
+/**
+ * Mails a lead its code through the handle's LEAD_VERIFICATION sender. Without a usable one the owners are told of the lead at once, since
+ * nobody can verify it. The code is never stored: it is derived from the round.
+ */
 export async function sendLeadCode(
   runtime: Runtime,
   { handle, leadId, round }: JobData<"leads.send-code">,
@@ -39,6 +42,7 @@ export async function sendLeadCode(
   const sender = await findSender(runtime, handle, "LEAD_VERIFICATION");
   if (sender === undefined) {
     runtime.log.warn({ handle }, "lead.verification_sender_missing");
+    if (lead.status === "UNVERIFIED") await runtime.queues.later(...noticeJobs(runtime, handle, leadId));
     return;
   }
   const tag = digestTag(runtime.env, handle, addressDigest(lead.email));
