@@ -85,14 +85,14 @@ t.test("an owner's calendar speaks the handle's language, and no name turns roun
 
 t.test("no character of a visitor makes a calendar unreadable to programs that exchange it as XML", async (t) => {
   const { owner, service, event, book } = await openStage(t);
-  await event({ slug: "intro", bookingFields: [{ id: "note", label: "Note", type: "textarea" }] });
+  await event({ slug: "intro", bookingFields: [{ id: "note", label: "Anything else?", type: "textarea" }] });
   const attendee = { name: "Ada\uffff 😀", email: "ada@example.com" };
   const answers = { note: "first\u0000\u0007\u001b\nsecond\ufffe" };
   const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30, { attendee, answers }).expect(201)).body;
   const { pathname } = new URL((await owner.post(route).expect(201)).body.feed.url);
   const feed = (await service.visitor.get(pathname).expect(200)).text;
   t.match(feed, "Ada 😀");
-  t.match(feed, "Note: first\\nsecond");
+  t.match(feed, "Anything else? first\\nsecond");
   const file = await service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}/calendar.ics`).expect(200);
   for (const text of [feed, file.text]) t.notMatch(text, /[^\t\r\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u);
 });

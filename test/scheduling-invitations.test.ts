@@ -270,7 +270,9 @@ t.test(
     for (const one of [invitation, file])
       t.match(one, { method: "REQUEST", sequence: 0, organizer: "mailto:calendar@acme.example" });
     t.equal(file.uid, `${bookingUid}@service.test`);
-    t.equal(read(confirmed["user_acme@example.com"]?.calendar ?? "").uid, file.uid);
+    const owners = read(confirmed["user_acme@example.com"]?.calendar ?? "");
+    t.match(owners, { uid: file.uid, summary: "Introduction with Ada Lovelace" });
+    for (const one of [invitation, file]) t.equal(one.summary, "Introduction");
     const slot = { start: "2026-10-05T10:00:00Z", end: "2026-10-05T10:30:00Z" };
     await stage.service.visitor
       .post(`${PUBLIC_EVENTS_PATH}/intro/reschedule`)
@@ -610,6 +612,10 @@ t.test(
     const done = await stage.service.visitor.post(new URL(confirm).pathname).expect(200);
     t.match(done.text, "Done. Please tell your visitor yourself");
     await eventually(() => inbox.mails.length === 2);
+    t.match(await partsOf(inbox.mails[1]!), {
+      subject: /^Confirmed: Introduction/,
+      text: /^This booking is confirmed\./,
+    });
     t.same(
       inbox.mails.map(({ to }) => to),
       ["user_acme@example.com", "user_acme@example.com"],

@@ -5,7 +5,7 @@ import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
-import { layOut, type MimeFile } from "../engines/mail/mail.ts";
+import { factLabel, layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { visibleCharacters } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
@@ -51,7 +51,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       handle,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
-        ...layOut(bookingLayout({ stored, kind, recipient, questions: event.questions, isUntold })),
+        ...layOut(bookingLayout({ stored, kind, recipient, by, questions: event.questions, isUntold })),
         ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
       attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),
@@ -82,7 +82,7 @@ export async function aboutBooking(
   const names = { title, name: presentableName(who) ?? attendee.email };
   return {
     title: fillPlaceholders(wordsOf(language).mails.booking.calendarTitle, names),
-    description: visibleCharacters(facts.map(([name, value]) => `${name}: ${value}`).join("\n")),
+    description: visibleCharacters(facts.map(([name, value]) => `${factLabel(name)} ${value}`).join("\n")),
   };
 }
 
@@ -202,6 +202,12 @@ function linksOf(
   return purposes.map((purpose) => [purpose, ownerLink(runtime.env, { handle, bookingUid, sequence, purpose, email })]);
 }
 
+interface FileView {
+  stored: BookingRecord;
+  recipient: Recipient;
+  event: EventWords;
+}
+
 /**
  * Only the visitor's file has the visitor's link, and a guest's file hides the uid, which is as good as that link. Owners are accepted
  * attendees, so that their calendars import the invitation.
@@ -209,21 +215,28 @@ function linksOf(
 async function attachmentsOf(
   runtime: Runtime,
   handle: string,
-  { stored, recipient, event }: { stored: BookingRecord; recipient: Recipient; event: EventWords },
+  { stored, recipient, event }: FileView,
 ): Promise<MimeFile[]> {
   // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
   if (!wasConfirmed(stored)) return [];
-  const booking = toBooking(handle, stored, runtime.now());
   const { method, text } =
     recipient.as === "attendee"
-      ? await visitorFile(runtime, handle, booking)
-      : calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
-          description: event.description,
-          ...(recipient.as === "owner" ? { owner: { email: recipient.email, name: recipient.host } } : {}),
-          ...(recipient.isOwner ? {} : { uid: guestUid(booking) }),
-        });
+      ? await visitorFile(runtime, handle, toBooking(handle, stored, runtime.now()))
+      : await fileOf(runtime, handle, { stored, recipient, event });
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text).toString("base64") }];
+}
+
+/** The file of a guest or an owner; an owner's names the visitor in its title. */
+async function fileOf(runtime: Runtime, handle: string, { stored, recipient, event }: FileView): Promise<CalendarFile> {
+  const booking = withPresentableNames(toBooking(handle, stored, runtime.now()));
+  const isOwners = recipient.as === "owner";
+  const { title } = isOwners ? await aboutBooking(runtime, handle, stored) : booking;
+  return calendarFile({ ...booking, title }, await organizerOf(runtime, handle), {
+    description: event.description,
+    ...(isOwners && { owner: { email: recipient.email, name: recipient.host } }),
+    ...(!recipient.isOwner && { uid: guestUid(booking) }),
+  });
 }
 
 /** A constant name of a booking that does not give its uid away. */

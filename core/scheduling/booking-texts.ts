@@ -37,6 +37,8 @@ interface BookingView {
 interface BookingMailView extends BookingView {
   kind: MailKind;
   recipient: Recipient;
+  /** Who caused the mail, if not the visitor. */
+  by?: "owner" | undefined;
   /** True if the visitor gets no mail, for want of a sender. */
   isUntold: boolean;
 }
@@ -48,8 +50,7 @@ export function bookingLayout(view: BookingMailView): MailLayout {
   const { bookingPage, mails } = wordsOf(language);
   const { booking: words } = mails;
   const side = recipient.as === "owner" ? "owner" : "visitor";
-  const wording = kind === "rescheduled" && stored.status === "PENDING" ? "moveRequested" : kind;
-  const { state, text } = wording === "unrefunded" ? words.unrefunded : words.kinds[wording][side];
+  const { state, text } = wordsFor(view);
   const time = formatTime(stored.start, { language, timeZone: zoneOf(stored, recipient), length: "short" });
   const isOver = kind === "cancelled" || kind === "declined" || kind === "refunded";
   // Behind the same link is then the way to another time.
@@ -66,6 +67,17 @@ export function bookingLayout(view: BookingMailView): MailLayout {
     ...(isUntold &&
       recipient.as === "owner" && { footer: fillPlaceholders(words.whyUntold, { name: recipient.host }) }),
   };
+}
+
+/** The state and its sentence for one side. To owners only what they did not do themselves is new. */
+function wordsFor({ stored, kind, by, recipient }: BookingMailView): { state: string; text: string } {
+  const { mails, ownerBookingPage } = wordsOf(recipient.language);
+  const { kinds, unrefunded } = mails.booking;
+  if (kind === "unrefunded") return unrefunded;
+  const wording = kind === "rescheduled" && stored.status === "PENDING" ? "moveRequested" : kind;
+  if (recipient.as !== "owner") return kinds[wording].visitor;
+  const isApproved = kind === "confirmed" && by === "owner";
+  return isApproved ? { state: kinds.confirmed.visitor.state, text: ownerBookingPage.accepted } : kinds[wording].owner;
 }
 
 /** The facts of a booking, each with a name. Guests see neither the attendee nor any free text. */

@@ -50,13 +50,17 @@ function textOf({ title, code, paragraphs = [], facts = [], actions = [], sender
 }
 
 /**
- * A name that is a question gets no colon. An address that its text already shows is not repeated. Further lines of a value are indented,
- * so that none looks like another fact, a link of ours or the end of the mail.
+ * An address that its text already shows is not repeated. Further lines of a value are indented, so that none looks like another fact, a
+ * link of ours or the end of the mail.
  */
 function factLine([name, value, address]: Fact): string {
-  const label = /[\p{L}\p{N})]$/u.test(name) ? `${name}:` : name;
   const isPlain = address === undefined || address === value || address.startsWith("mailto:");
-  return `${label} ${value.replace(/\r\n|[\r\n\p{Zl}\p{Zp}]/gu, "\n    ")}${isPlain ? "" : `\n${address}`}`;
+  return `${factLabel(name)} ${value.replace(/\r\n|[\r\n\p{Zl}\p{Zp}]/gu, "\n    ")}${isPlain ? "" : `\n${address}`}`;
+}
+
+/** The name of a fact before its value in plain text: a question gets no colon. */
+export function factLabel(name: string): string {
+  return /[\p{L}\p{N})]$/u.test(name) ? `${name}:` : name;
 }
 
 /** Inline styles, since many mail programs drop the others; programs with a dark mode use the classes. */
