@@ -312,10 +312,10 @@ const clockTime = fc
   .nat({ max: 287 })
   .map((fives) => `${String(Math.floor(fives / 12)).padStart(2, "0")}:${String((fives % 12) * 5).padStart(2, "0")}`);
 const hours = fc
-  .tuple(clockTime, fc.oneof(clockTime, fc.constantFrom("24:00", "23:59")))
+  .tuple(fc.oneof(clockTime, fc.constantFrom("00:00")), fc.oneof(clockTime, fc.constantFrom("24:00", "23:59")))
   .filter(([from, to]) => from < to);
 const row = fc
-  .tuple(fc.constantFrom("*", "*", "*", "1", "3", "6", "0"), hours)
+  .tuple(fc.constantFrom("*", "*", "0", "1", "2", "3", "4", "5", "6"), hours)
   .map(([weekday, [from, to]]) => `${weekday} ${from}-${to}`);
 const someCase = fc.constantFrom(...days).chain((date) => {
   const base = Date.parse(`${date}T00:00Z`);
@@ -332,9 +332,9 @@ const someCase = fc.constantFrom(...days).chain((date) => {
   return fc.record({
     zone: fc.constantFrom(...zones),
     clock: fc.constantFrom(...zones),
-    weekly: fc.array(row, { minLength: 1, maxLength: 6 }),
+    weekly: fc.array(row, { minLength: 1, maxLength: 9 }),
     overrides: fc.array(override, { maxLength: 3 }),
-    duration: fc.oneof(fc.constantFrom(15, 30, 45, 60, 90), fc.integer({ min: 5, max: 400 })),
+    duration: fc.oneof(fc.constantFrom(15, 30, 45, 60, 90), fc.integer({ min: 5, max: 1440 })),
     interval: fc.option(fc.oneof(fc.constantFrom(15, 30, 60), fc.integer({ min: 5, max: 200 })), { nil: undefined }),
     before: fc.constantFrom(0, 0, 5, 60, 300),
     after: fc.constantFrom(0, 0, 10, 45, 600),
