@@ -515,6 +515,29 @@ t.test("an erased person is gone from the mails too", async (t) => {
   t.match(repeated, { messageId, deliveries: [{ recipient: "erased@erased.invalid" }, {}] });
 });
 
+t.test("what reaches a person after their erasure stays, however late its job runs", async (t) => {
+  const { service, sending, capture } = await startCampaign(t, { workers: false });
+  const { owner, root, send } = sending;
+  const { redis, queues } = service.runtime;
+  const to = "ada@example.com";
+  await owner.post("/v2/handles/acme/webhooks").send({ url: "http://127.0.0.1:9/hook" }).expect(201);
+  const erased = { leadId: await capture({ email: to }), messageId: await send([to]) };
+  await owner.delete(`/v2/handles/acme/leads/${erased.leadId}`).expect(204);
+  const erasing = await eventually(() => queues.queue("campaigns").getJob(`leads.erase-${erased.leadId}`));
+  const kept = { leadId: await capture({ email: to }), messageId: await send([to]) };
+  await owner.post(`${root}/suppressions`).send({ email: to }).expect(201);
+  await service.startWorkers(["campaigns"]);
+  await eventually(() => erasing.isCompleted());
+  const read = async (path: string) => (await owner.get(`${root}/${path}`)).body;
+  t.match(await read(`messages/${erased.messageId}`), { code: "message_not_found" });
+  t.match(await read(`messages/${kept.messageId}`), { message: { status: "QUEUED" } });
+  t.match((await read(`events?recipient=${to}`)).events, [{ messageId: kept.messageId }]);
+  t.match((await read("suppressions")).suppressions, [{ email: to }]);
+  const events = (await redis.mget(await keyNames(redis, "webhook-event:*"))).join("\n");
+  t.match(events, kept.leadId);
+  t.notMatch(events, erased.leadId);
+});
+
 t.test("if a campaign requires it, no rule fires before the address is verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

@@ -2,6 +2,7 @@ import t from "tap";
 import { acceptMessage } from "../core/email/acceptance.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
+import { stopClock } from "../fixtures/time.ts";
 import type { MessageEvent } from "../schemas/email.ts";
 
 const nowhere = "smtp://127.0.0.1:9";
@@ -169,6 +170,18 @@ t.test("events are found by message, recipient, purpose and time, the newest fir
   }
   t.same(paged, all);
   t.match(all[0], { eventId: /^mev_\d+$/, attempt: 0, purpose: "TRANSACTIONAL_API", at: /Z$/ });
+});
+
+t.test("the times of a timeline are in order, though clocks of processes differ", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { send, read, owner, root } = await makeSending(service);
+  const clock = stopClock(service.runtime);
+  const id = await send(["a@far.example", "b@far.example"]);
+  clock.move(-2000);
+  await owner.post(`${root}/messages/${id}/cancel`).expect(200);
+  const { timeline } = await read(id);
+  t.equal(timeline.length, 4);
+  t.same(new Set(timeline.map(({ at }) => at)), new Set([timeline[0]?.at]));
 });
 
 t.test("messages are listed, and one is read with its timeline", async (t) => {

@@ -5,7 +5,7 @@ import { checkDomain, dispatchMail, erasePerson, readBounces, scheduleNextCheck 
 import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
-import type { Runtime } from "../core/platform/runtime.ts";
+import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
 import { expireHold, pullCalendars, scheduleNextPull, sendMails, syncBooking } from "../core/scheduling/face.ts";
 import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import type { JobData, QueueName } from "../schemas/jobs.ts";
@@ -56,7 +56,7 @@ function every(ms: number, task: Task, failure: Repetition["failure"]): WorkerLo
   return (runtime, signal) => repeat(runtime, task, { ms, signal, failure });
 }
 
-async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">): Promise<void> {
-  await erasePurchases(runtime, person);
-  await erasePerson(runtime, person);
+async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">, { due }: JobAttempt): Promise<void> {
+  await erasePurchases(runtime, person, due);
+  await erasePerson(runtime, person, due);
 }

@@ -1,5 +1,6 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { addressDigest, asciiAddress } from "../platform/address.ts";
+import { instantAt } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
@@ -12,17 +13,34 @@ import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
 /**
  * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
  * with their events; in others the address is replaced. A suppression stays as a digest, so that the person's wish outlives the data.
+ * What is newer than real ms `until` stays: the job may run late.
  */
-export async function erasePerson(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
+export async function erasePerson(
+  runtime: Runtime,
+  { handle, address }: JobData<"leads.erase">,
+  until: number,
+): Promise<void> {
+  const { redis } = runtime;
+  const instant = instantAt(runtime, until);
   const list = keys.emailEvents(handle, `to:${address}`);
-  const events = await runtime.redis.zrevrange(list, 0, -1);
-  for (const messageId of new Set(events.map((name) => name.split(":")[0] as string)))
-    await withLock(runtime.redis, keys.messageErasure(handle, messageId), () =>
+  const erased: string[] = [];
+  for (const messageId of new Set((await redis.zrevrange(list, 0, -1)).map(messageOf))) {
+    const message = await findMessage(redis, handle, messageId);
+    if (message !== undefined && message.createdAt > instant) continue;
+    erased.push(messageId);
+    await withLock(redis, keys.messageErasure(handle, messageId), () =>
       eraseFrom(runtime, { handle, messageId, address }),
     );
-  await runtime.redis.del(list);
-  await eraseSuppression(runtime, handle, address);
-  await eraseEventsOf(runtime, handle, address);
+  }
+  const events = (await redis.zrange(list, 0, "-1")).filter((name) => erased.includes(messageOf(name)));
+  if (events.length > 0) await redis.zrem(list, ...events);
+  await eraseSuppression(runtime, { handle, digest: address, until: instant });
+  await eraseEventsOf(runtime, { handle, person: address, until });
+}
+
+/** The message of an entry of an event list. */
+function messageOf(name: string): string {
+  return name.split(":")[0] as string;
 }
 
 interface MessageRecipient {

@@ -53,11 +53,15 @@ export async function listSuppressions(
   return { suppressions: found.flatMap((json) => (json ? [JSON.parse(json) as Suppression] : [])), nextCursor };
 }
 
-/** Takes an erased person's address and the owner's words out of a suppression, which stays in force. */
-export async function eraseSuppression({ redis }: Runtime, handle: string, digest: string): Promise<void> {
+/** Takes an erased person's address and the owner's words out of a suppression that is not newer; it stays in force. */
+export async function eraseSuppression(
+  { redis }: Runtime,
+  { handle, digest, until }: { handle: string; digest: string; until: string },
+): Promise<void> {
   const replaced = await redis.hget(keys.suppressed(handle), digest);
   if (replaced === null) return;
   const stored = JSON.parse(replaced) as Suppression;
+  if (stored.createdAt > until) return;
   const json = JSON.stringify({ ...stored, email: ERASED_ADDRESS, reason: stored.source });
   await scripts.suppressAddress(redis, suppressionKeys(handle), { digest, json, at: 0, replaced });
 }

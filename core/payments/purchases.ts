@@ -4,6 +4,7 @@ import type { Input } from "../../schemas/schema.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
 import type { PagePath } from "../pages/face.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
+import { instantAt } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -137,14 +138,20 @@ export async function eraseBuyer(runtime: Runtime, input: Input<"handle" | "page
   await runtime.queues.later(job("leads.erase", `purchases.erase-${sessionId}`, { handle, address }));
 }
 
-/** Removes a person's address from the purchases of a handle; the purchases stay. */
-export async function erasePurchases(runtime: Runtime, { handle, address }: JobData<"leads.erase">): Promise<void> {
+/** Removes a person's address from the purchases of a handle until real ms; the purchases stay. */
+export async function erasePurchases(
+  runtime: Runtime,
+  { handle, address }: JobData<"leads.erase">,
+  until: number,
+): Promise<void> {
   const { redis } = runtime;
+  const instant = instantAt(runtime, until);
   const list = keys.pageBuyer(handle, address);
   for (const sessionId of await redis.smembers(list)) {
     const key = keys.pagePurchase(handle, sessionId);
-    const stored = await redis.get(key);
-    if (stored !== null) await redis.set(key, JSON.stringify({ ...JSON.parse(stored), email: null }), "KEEPTTL", "XX");
+    const stored = JSON.parse((await redis.get(key)) ?? "null") as StoredPurchase | null;
+    if (stored !== null && stored.purchasedAt > instant) continue;
+    if (stored !== null) await redis.set(key, JSON.stringify({ ...stored, email: null }), "KEEPTTL", "XX");
+    await redis.srem(list, sessionId);
   }
-  await redis.del(list);
 }

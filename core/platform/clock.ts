@@ -30,6 +30,11 @@ export function instantIn({ env, now }: Clock, ms: number): number {
   return now() + ms * rateOf(env);
 }
 
+/** The domain instant, in ISO 8601, at real ms. */
+export function instantAt(clock: Clock, realMs: number): string {
+  return new Date(instantIn(clock, realMs - Date.now())).toISOString();
+}
+
 /** The next turn of a name after an instant, in ms: it has one per interval, and other names have theirs at other instants. */
 export function nextTurn(name: string, { intervalMs, after }: { intervalMs: number; after: number }): number {
   const offset = sha256(name).readUInt32BE() % intervalMs;

@@ -34,10 +34,13 @@ export function eventJob(
   return { ...job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }), event };
 }
 
-/** Erases the events about a person, by the digest of the address; their waiting deliveries are not sent. */
-export async function eraseEventsOf({ redis }: Pick<Runtime, "redis">, handle: string, person: string): Promise<void> {
+/** Erases the events until real ms about a person, by the digest of the address; their waiting deliveries are not sent. */
+export async function eraseEventsOf(
+  { redis }: Pick<Runtime, "redis">,
+  { handle, person, until }: { handle: string; person: string; until: number },
+): Promise<void> {
   const list = keys.personEvents(handle, person);
-  const events = await redis.smembers(list);
+  const events = (await redis.smembers(list)).filter((key) => createdAtOf(key.split(":").at(-1) as string) <= until);
   // The list stays: an event that is written meanwhile must be found by the next erasure.
   if (events.length > 0) await transact(redis, (transaction) => transaction.del(...events).srem(list, ...events));
 }

@@ -40,13 +40,17 @@ local function setStatus(id, n, status)
 end
 
 -- Appends an event (type, at, ms, more: further JSON members, each after a comma) to the timeline and to the lists of its purpose
--- and recipient. Stamps are domain microseconds and strictly increasing.
+-- and recipient. Stamps are domain microseconds and strictly increasing. Clocks of processes differ: an event that would be earlier than
+-- the one before it is as late as that.
 local function addEvent(id, n, event)
   local message = keys.messages .. id
   local about, digest, purpose, attempt = unpack(redis.call('HMGET', message, 'about:' .. n, 'digest:' .. n, 'purpose', 'attempt:' .. n))
   local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', keys.stamp) or '0') + 1))
   redis.call('SET', keys.stamp, stamp)
-  local json = '{"eventId":"mev_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. event.at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
+  local last = redis.call('LINDEX', keys.timelines .. id, -1)
+  local before = last and cjson.decode(last).at or event.at
+  local at = before > event.at and before or event.at
+  local json = '{"eventId":"mev_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
   local position = redis.call('RPUSH', keys.timelines .. id, json) - 1
   for _, list in ipairs({ keys.events .. purpose, keys.events .. 'to:' .. digest }) do
     redis.call('ZADD', list, stamp, id .. ':' .. position)
