@@ -229,6 +229,8 @@ t.test("UNTIL of whole days may be a time: a local midnight, or one on the last 
   t.equal(lengthOf("20261014T000000Z", "America/New_York"), 3);
   t.equal(lengthOf("20261014T235959Z", "America/New_York"), 3);
   t.equal(lengthOf("20261014T235959", "Europe/Berlin"), 3);
+  t.equal(lengthOf("20261014T215959Z", "Europe/Berlin"), 3, "the end of the 14th");
+  t.equal(lengthOf("20261015T035959Z", "America/New_York"), 3, "the end of the 14th");
 });
 
 t.test("a date excludes or replaces the instance that starts on it", async (t) => {

@@ -1,6 +1,6 @@
 import ICAL from "ical.js";
 import { RRuleTemporal } from "rrule-temporal";
-import { day } from "../../platform/clock.ts";
+import { day, minute } from "../../platform/clock.ts";
 import { type Clock, type Clocks, calendarClock, clocksOf, utc } from "./clocks.ts";
 import { type Component, componentsOf, type Property, parseObject, propertiesOf, textOf } from "./jcal.ts";
 
@@ -190,14 +190,19 @@ function ruleOf(rule: Property, begins: Point): { rruleString: string; includeDt
 
 /**
  * The last local time of a rule with `UNTIL`, which may be a date or in UTC. That of whole days must be a date (RFC 5545, section 3.3.10),
- * but Outlook writes the last one's local midnight in UTC, and others any time of its date.
+ * but Outlook writes the last one's local midnight in UTC, and others any time of its date, or the end of its local date in UTC.
  */
 function lastWall(until: string, { clock, isDate }: Point): number {
   const written = wallOf(until);
   if (!until.endsWith("Z")) return written + (until.length === 10 ? day - 1000 : 0);
   const local = clock.toWall(written);
   if (!isDate) return local;
-  return until.includes("T23:59") ? written : Math.max(written, local);
+  return [local, written].find(isLastMinute) ?? Math.max(written, local);
+}
+
+/** True for a local time in the last minute of its date. */
+function isLastMinute(wall: number): boolean {
+  return wall % day >= day - minute;
 }
 
 /** A time in UTC as iCalendar writes it (RFC 5545, section 3.3.5). */
