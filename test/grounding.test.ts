@@ -169,6 +169,29 @@ t.test("a date is the same day in each form, and no other day", async (t) => {
   }
 });
 
+t.test("each day of a list and both ends of a span are dates, and a word between them is no part of one", async (t) => {
+  const from = openLibrary([
+    documentSource(
+      "The park is open from April 1 to October 31.\n\nThe winter camp is on December 27–30, 2027.\n\nThe carving course takes place on 4, 11 and 18 May. Groups of 10 in June get a tour.",
+    ),
+  ]);
+  passes(
+    t,
+    [
+      "The park is open from April 1 to October 31.",
+      "The park is open until 31 October.",
+      "The winter camp is from December 27 to December 30.",
+      "The winter camp begins on 27 December 2027.",
+      "The carving course takes place on May 11.",
+    ],
+    from,
+  );
+  goes(t, ["The park is open until 1 October.", "The carving course takes place on 12 May."], from);
+  goes(t, ["Groups get a tour on 10 June."], from);
+  const inFrench = openLibrary([documentSource("Le stage de poterie a lieu du 3 au 5 mai.")]);
+  t.not(filtered("Le stage de poterie commence le 3 mai.", 7, { from: inFrench, language: "fr" }).text, "");
+});
+
 t.test("no price of a row is said of its blank cell, or of a row that has the price for its name", async (t) => {
   const from = openLibrary([
     documentSource(
@@ -209,6 +232,12 @@ t.test("what a text says of some days of the week, a sentence says of no others"
   const say = (text: string) => filtered(text, 7, { from: creche, language: "fr" }).text;
   t.not(say("La crèche est ouverte le mercredi."), "");
   t.equal(say("La crèche est ouverte le samedi."), "");
+  const office = openLibrary([documentSource("Office: Monday through Friday 9am–5pm, Sat 10am–2pm.")]);
+  passes(t, ["The office is open on Saturday from 10am to 2pm."], office);
+  const shop = openLibrary([documentSource("De winkel is open van dinsdag t/m zaterdag van 10 tot 17 uur.")]);
+  const dutch = (text: string) => filtered(text, 7, { from: shop, language: "nl" }).text;
+  t.not(dutch("De winkel is op vrijdag open van 10 tot 17 uur."), "");
+  t.equal(dutch("De winkel is op maandag open van 10 tot 17 uur."), "");
 });
 
 t.test("a clause without a subject of its own speaks of the one before", async (t) => {
@@ -223,6 +252,9 @@ t.test("a clause without a subject of its own speaks of the one before", async (
     ["A board costs €15 for a day.", "A board costs €10 for a day.", "From 36 bottles you get a discount of 8%."],
     from,
   );
+  const tour = openLibrary([documentSource("Price of the tour: £120 per person, under 12s £60.")]);
+  passes(t, ["The tour costs £120 per person."], tour);
+  goes(t, ["The tour costs £60 per person."], tour);
 });
 
 t.test("Swedish numbers that are written out are read", async (t) => {

@@ -1,6 +1,8 @@
+import { wordsOf } from "../../../schemas/languages.ts";
 import { calendarNames } from "../../platform/formats.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { UNIT } from "./amounts.ts";
+import { alternatives } from "./phrases.ts";
 
 /** "16.04.2027", "6/3/27", "2027-04-16". */
 const FULL =
@@ -10,7 +12,8 @@ const SHORT = /(?<![\d,/:.])(\d{1,2})\.\s?(\d{1,2})\.(?!\s?\d)/g;
 
 /**
  * The text without its dates, each given to `add` as figures: `date 4-16` for the sixteenth of April in any form, `date 3-6/6-3` if the
- * order of day and month is unknown, and its year as `number 2027`. A span of days is its last day; a month alone is no date.
+ * order of day and month is unknown, and its year as `number 2027`. Of "12–14 June" or "4, 11 and 18 May" each day is a date; a month
+ * alone is none.
  */
 export function withoutDates(text: string, language: string, add: (figure: string) => void = () => {}): string {
   const { names, dayFirst, monthFirst, isShort } = calendarOf(language);
@@ -21,10 +24,14 @@ export function withoutDates(text: string, language: string, add: (figure: strin
     if (year) add(`number ${year.length === 2 ? `20${year}` : year}`);
     return " ; ";
   };
-  const named = (match: string, day: string, month: string, year?: string): string => {
+  const named = (match: string, list: string, month: string, year?: string): string => {
     // In English, "may" and "march" are other words too.
-    const isName = language !== "en" || /^\p{Lu}/u.test(month);
-    return isName ? read(match, [day, String(1 + names.get(month.toLowerCase())!), year]) : match;
+    if (language === "en" && !/^\p{Lu}/u.test(month)) return match;
+    const days = list.match(/\d+/g)!.map((day) => dayOf(day, String(1 + names.get(month.toLowerCase())!)));
+    if (!days.every(Boolean)) return match;
+    for (const day of days) add(`date ${day}`);
+    if (year) add(`number ${year}`);
+    return " ; ";
   };
   let rest = text.replace(FULL, (match, ...[y, m, d, day, mark, month, year, first, second, last]) =>
     y
@@ -34,8 +41,8 @@ export function withoutDates(text: string, language: string, add: (figure: strin
         : read(match, [day, month, year], mark === "/"),
   );
   if (isShort) rest = rest.replace(SHORT, (match, day, month) => read(match, [day, month]));
-  rest = rest.replace(dayFirst, (match, day, month, year) => named(match, day, month, year));
-  return monthFirst ? rest.replace(monthFirst, (match, month, day, year) => named(match, day, month, year)) : rest;
+  rest = rest.replace(dayFirst, (match, days, month, year) => named(match, days, month, year));
+  return monthFirst ? rest.replace(monthFirst, (match, month, days, year) => named(match, days, month, year)) : rest;
 }
 
 /** `4-16`; undefined if there is no such day. */
@@ -55,10 +62,16 @@ const calendarOf = lazyByKey((language: string) => {
   const lists = codes.flatMap((code) => [calendarNames(code, "month"), calendarNames(code, "month", "short")]);
   const names = new Map(lists.flatMap((list) => list.map((name, at) => [name, at] as const)));
   const name = `(${[...names.keys()].sort((one, other) => other.length - one.length).join("|")})(?!\\p{L})\\.?`;
-  const year = "(?:,?\\s(?:\\p{L}{2,3}\\s)?(\\d{4})(?!\\d))?";
-  // Up to three letters join the day to the month: "1st of May", "1er mai", "1 de mayo".
-  const dayFirst = `(?<![\\d.,:]|(?<!\\d\\.)/)(\\d{1,2})(?!\\s?[ap]m)(?:[.°]|\\p{L}{1,2})?\\s(?:\\p{L}{2,3}\\s)?${name}${year}`;
-  const monthFirst = `(?<!\\p{L})${name}\\s(\\d{1,2})(?!\\s?[ap]m)(?:\\p{L}{2})?(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
+  const of = alternatives("ofMonth");
+  const year = `(?:,?\\s(?:(?:${of})\\s)?(\\d{4})(?!\\d))?`;
+  const and = wordsOf(language).answers.connectors.filter((phrase) => !phrase.includes(" "));
+  const between = `(?:\\s?[-–/&,]\\s?|\\s(?:${[alternatives("ranges", "toDay"), ...and].join("|")})\\s)`;
+  // "1st", "1er", "1." and "1°"
+  const day = "\\d{1,2}(?!\\d|\\s?[ap]m)(?:[.°]|\\p{L}{1,2}(?!\\p{L}))?";
+  const days = `(${day}(?:${between}${day}){0,9})`;
+  // "1st of May", "1 de mayo"
+  const dayFirst = `(?<![\\d.,:/])${days}\\s(?:(?:${of})\\s)?${name}${year}`;
+  const monthFirst = `(?<!\\p{L})${name}\\s${days}(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
   const parts = new Intl.DateTimeFormat(language, { day: "numeric", month: "long" }).formatToParts(0);
   const order = parts.map(({ type }) => type);
   const numeric = new Intl.DateTimeFormat(language, { day: "numeric", month: "numeric" }).format(0);

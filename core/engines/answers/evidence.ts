@@ -1,13 +1,13 @@
 import { wordsOf } from "../../../schemas/languages.ts";
 import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
-import { type Figures, figuresIn, holdsFigure } from "./figures.ts";
+import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import type { Strengths } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
 import { isUnit, type Quantity, spansIn, withEqualSpans } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
-import { weekdaysIn, type weekdayWords } from "./weekdays.ts";
+import { isWeekday, weekdaysIn, type weekdayWords } from "./weekdays.ts";
 import { termsIn } from "./words.ts";
 
 /** What a sentence of a model claims, or one of its clauses. */
@@ -146,14 +146,29 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
 function withSubjects(clauses: readonly Atom[], language: string): Atom[] {
   const found: Atom[] = [];
   for (const clause of clauses) {
-    const wordsOf = (terms: readonly string[] = []) => terms.filter((term) => !/^\p{N}/u.test(term));
-    const subject = wordsOf(found.at(-1)?.terms).filter((term) => !isUnit(term, language));
-    const words = wordsOf(clause.terms);
-    const isFull = words.length > 0 || [...clause.figures].some((figure) => figure.startsWith("amount "));
-    const isBare = isFull && words.every((term) => isUnit(term, language) || subject.includes(term));
-    found.push(isBare ? { ...clause, terms: [...subject, ...clause.terms] } : clause);
+    const subject = namesIn(found.at(-1)?.terms).filter((term) => !isCounted(term, language));
+    found.push(isBare(clause, subject, language) ? { ...clause, terms: [...subject, ...clause.terms] } : clause);
   }
   return found;
+}
+
+/** A number that counts nothing is a subject: "under 8s" in "adults £12, under 8s £6". */
+function isBare(clause: Atom, subject: readonly string[], language: string): boolean {
+  const words = namesIn(clause.terms);
+  const figuresOf = (kind: string) => [...clause.figures].filter((figure) => figure.startsWith(kind));
+  const counting = words.length + figuresOf("amount ").length;
+  const isOwnless = words.every((term) => isCounted(term, language) || subject.includes(term));
+  return isOwnless && counting > 0 && figuresOf("number ").length <= counting;
+}
+
+/** True for what a figure is of: a unit, a currency or a day. */
+function isCounted(term: string, language: string): boolean {
+  return isUnit(term, language) || isUnitName(term) || isWeekday(term);
+}
+
+/** The terms that are no numbers. */
+function namesIn(terms: readonly string[] = []): string[] {
+  return terms.filter((term) => !/^\p{N}/u.test(term));
 }
 
 /** True if a witness says all of a claim, and its figures of the same things. `all` are the witnesses of its section. */
@@ -233,7 +248,7 @@ function isBlank({ terms, column }: Atom): boolean {
 
 /** True if a claim says all words of a clause, one of which other clauses lack: "fabric" of "zips ten years, fabric five". */
 function isWhole({ terms, row }: Atom, others: readonly Atom[], { words }: Claim): boolean {
-  const written = terms.filter((term) => !/^\p{N}/u.test(term));
+  const written = namesIn(terms);
   const said = words.filter(({ likeness }) => nearest(written, likeness) > 0);
   const isSaid = (term: string) => said.some(({ likeness }) => likeness.get(term) === 1);
   const isOwn = ({ likeness }: ClaimWord) => others.every((other) => nearest(other.terms, likeness) === 0);

@@ -13,8 +13,8 @@ interface DayWord {
 }
 
 const WORD = /[\p{L}\p{M}]+/gu;
-/** Between the ends of a span: a mark or a short word, as in "Mon–Fri", "du lundi au vendredi". */
-const SPAN = /^\.?\s*(?:[-–—]|\p{L}{1,4})\s*$/u;
+/** Between the ends of a span: a mark or a word, as in "Mon–Fri", "Monday through Friday", "ma t/m vr". */
+const SPAN = /^\.?\s*(?:[-–—]|\p{L}{1,7}|t\/m)\s*$/u;
 const DAYS = calendarNames("en", "weekday");
 
 /** The days of the week that a text names, and those between two that may be the ends of a span; all seven if it speaks of days in general. */
@@ -47,6 +47,12 @@ function dayWordsIn(text: string, language: string): DayWord[] {
 function daysOf(word: string, language: string): number[] {
   const matters = termsIn(word, language).flatMap((term) => [...mattersIn(term)]);
   return [...DAYS.keys()].filter((day) => matters.includes(DAYS[day]!));
+}
+
+/** True for the term of a day of the week in any language. */
+export function isWeekday(term: string): boolean {
+  const matters = mattersIn(term);
+  return DAYS.some((day) => matters.has(day));
 }
 
 function spanOf(first: number, last: number): number[] {
