@@ -1,6 +1,6 @@
 import process from "node:process";
 import fc from "fast-check";
-import { parseHTML } from "linkedom";
+import { Parser } from "htmlparser2";
 import t from "tap";
 import { mustFitSubject, parseHtml, parsePlain, render } from "../core/email/grammar.ts";
 import { mustHaveAll, parseTemplate, renderTemplate } from "../core/email/templates.ts";
@@ -333,11 +333,11 @@ t.test("an address in the text of an HTML template is the one in the HTML", asyn
 t.test("whatever the values contain, the document keeps its elements and attributes", async (t) => {
   const source =
     '<div title="{{x}}"><p>{{x}}</p><a href="https://a.example/{{x}}?q={{x}}" class=\'{{x}}\'>{{x}}</a></div>';
-  const shape = (html: string) =>
-    [...parseHTML(`<main>${html}</main>`).document.querySelectorAll("*")].map((one) => [
-      one.tagName,
-      [...one.attributes].map(({ name }) => name),
-    ]);
+  const shape = (html: string) => {
+    const tags: [name: string, attributes: string[]][] = [];
+    new Parser({ onopentag: (name, attributes) => void tags.push([name, Object.keys(attributes)]) }).end(html);
+    return tags;
+  };
   const expected = shape(inHtml(source, "plain"));
   const pieces = fc.constantFrom(
     "<",

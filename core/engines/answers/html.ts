@@ -1,12 +1,8 @@
-import { parseHTML } from "linkedom";
+import { Parser } from "htmlparser2";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
 import { type Block, type Cell, gridOf, type Link, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
-import { isSeen } from "./visibility.ts";
-
-interface Parent {
-  childNodes: Iterable<Node>;
-}
+import { type Element, isSeen } from "./visibility.ts";
 
 /** The parser takes quadratic time for deep nesting; text after so many start tags, or `<`, is ignored. */
 const MAX_ELEMENTS = 20_000;
@@ -18,8 +14,6 @@ const MAX_SPAN = 50;
 /** Questions of a `details` or a `dl` are headings below h6. */
 const QUESTION_LEVEL = 7;
 
-const ELEMENT = 1;
-const TEXT = 3;
 const BLOCKS = names(
   "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
@@ -36,9 +30,9 @@ const CONTACT = /@|(?:\d[\s()/.-]*){6}/;
  * this is HTML again.
  */
 export function readHtml(html: string, base?: string): PublicText {
-  const { document } = parseHTML(`<!doctype html><html><body>${readable(html)}</body></html>`);
   const reader = new HtmlReader(base);
-  reader.read(document.documentElement as unknown as Parent);
+  // In its page, an end tag follows the fragment, and ends what a cut has left unfinished.
+  new Parser(reader).end(`${readable(html)}</body>`);
   return reader.result();
 }
 
@@ -53,9 +47,14 @@ function readable(html: string): string {
   return fragment;
 }
 
-/** Walks the tree without recursion, so that no nesting overflows the stack, and collects blocks under headings. */
+/** Collects blocks under headings as the parser names tags and texts. */
 class HtmlReader {
   readonly #base: string | undefined;
+  /** The open elements, and how many of them are hidden or in a hidden one. */
+  readonly #open: Element[] = [];
+  #unseen = 0;
+  /** The last part of the page was an element. */
+  #isAfterElement = false;
   readonly #outline = new Outline<{ name: string; text: string }>(({ text }) =>
     this.#push({ kind: "text", text, links: [] }),
   );
@@ -93,21 +92,30 @@ class HtmlReader {
     this.#base = base;
   }
 
-  read(root: Parent): void {
-    const open: { element: Element | undefined; children: Iterator<Node> }[] = [];
-    open.push({ element: undefined, children: root.childNodes[Symbol.iterator]() });
-    while (open.length > 0) {
-      const { element, children } = open.at(-1)!;
-      const next = children.next();
-      if (next.done) {
-        if (element) this.#leave(element);
-        open.pop();
-      } else if (next.value.nodeType === TEXT) this.#add(next.value.nodeValue ?? "");
-      else if (next.value.nodeType === ELEMENT && isSeen(next.value as Element)) {
-        this.#enter(next.value as Element);
-        open.push({ element: next.value as Element, children: next.value.childNodes[Symbol.iterator]() });
-      }
-    }
+  onopentag(name: string, attributes: Element["attributes"]): void {
+    const element = { name, attributes, parent: this.#open.at(-1)?.name };
+    this.#open.push(element);
+    if (this.#unseen > 0 || !isSeen(element)) this.#unseen++;
+    else this.#enter(name);
+    this.#isAfterElement = false;
+  }
+
+  ontext(text: string): void {
+    if (this.#unseen === 0) this.#add(text);
+    this.#isAfterElement = false;
+  }
+
+  oncomment(): void {
+    this.#isAfterElement = false;
+  }
+
+  onclosetag(): void {
+    const element = this.#open.pop();
+    // The end of the text closes an unfinished tag too, which has opened nothing.
+    if (element === undefined) return;
+    if (this.#unseen > 0) this.#unseen--;
+    else this.#leave(element);
+    this.#isAfterElement = true;
   }
 
   result(): PublicText {
@@ -115,9 +123,8 @@ class HtmlReader {
     return { title: this.#title, blocks: this.#blocks, links: this.#links };
   }
 
-  #enter(element: Element): void {
-    const name = element.localName;
-    if (isBeside(element)) this.#isBeside = true;
+  #enter(name: string): void {
+    if (this.#isAfterElement && !SHIFTED.has(name)) this.#isBeside = true;
     if (name === "a") this.#label = "";
     if (BOLD.has(name)) this.#bold++;
     if (name === "sup") this.#raised++;
@@ -134,11 +141,11 @@ class HtmlReader {
   }
 
   #leave(element: Element): void {
-    const name = element.localName;
+    const { name } = element;
     if (name === "a") this.#addLink(element);
     if (BOLD.has(name)) this.#bold--;
     if (name === "sup") this.#raised--;
-    if (this.#rows) this.#leaveInTable(element, name);
+    if (this.#rows) this.#leaveInTable(element);
     else if (levelOf(element) > 0) this.#addHeading(levelOf(element));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
@@ -149,14 +156,14 @@ class HtmlReader {
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
-  #leaveInTable(element: Element, name: string): void {
+  #leaveInTable({ name, attributes }: Element): void {
     if (name === "table" && --this.#depth === 0) this.#endTable();
     if (this.#depth !== 1) return;
     if (name === "caption") this.#addCaption(this.#takeLine());
     if (name !== "td" && name !== "th") return;
-    const isHead = name === "th" || element.parentElement?.parentElement?.localName === "thead" || this.#isBold;
+    const isHead = name === "th" || this.#open.at(-2)?.name === "thead" || this.#isBold;
     const [across, down] = ["colspan", "rowspan"].map((span) =>
-      Math.min(MAX_SPAN, Math.max(1, Number.parseInt(element.getAttribute(span) ?? "1", 10) || 1)),
+      Math.min(MAX_SPAN, Math.max(1, Number.parseInt(attributes[span] ?? "1", 10) || 1)),
     );
     this.#rows!.at(-1)?.push({ text: this.#takeLine(), isHead, across: across!, down: down! });
   }
@@ -263,11 +270,11 @@ class HtmlReader {
     this.#blocks.push({ ...place, buttons: false, ...block });
   }
 
-  #addLink(element: Element): void {
-    const label = clip(oneLine(this.#label || element.getAttribute("aria-label") || ""), MAX_LABEL_LENGTH);
+  #addLink({ attributes }: Element): void {
+    const label = clip(oneLine(this.#label || attributes["aria-label"] || ""), MAX_LABEL_LENGTH);
     this.#linked += lengthOf(this.#label ?? "");
     this.#label = undefined;
-    const href = address(element.getAttribute("href"), this.#base);
+    const href = address(attributes.href, this.#base);
     if (label === "" || href === undefined) return;
     this.#lineLinks.push({ label, href });
     if (this.#seen.has(`${href} ${label}`) || this.#links.length >= MAX_LINKS) return;
@@ -276,20 +283,15 @@ class HtmlReader {
   }
 }
 
-function address(href: string | null, base?: string): string | undefined {
+function address(href: string | undefined, base?: string): string | undefined {
   return /^(?:mailto|tel):[^\s<>()]+$/i.test(href?.trim() ?? "") ? href!.trim() : absoluteAddress(href, base);
 }
 
 /** The absolute http(s) address of a link; undefined for other schemes and for credentials in the address. */
-export function absoluteAddress(href: string | null, base?: string): string | undefined {
+export function absoluteAddress(href: string | undefined, base?: string): string | undefined {
   if (!href || !URL.canParse(href, base)) return undefined;
   const { protocol, username, password, href: absolute } = new URL(href, base);
   return /^https?:$/.test(protocol) && username === "" && password === "" ? absolute : undefined;
-}
-
-/** True for an element right after another, unless it is raised or lowered. */
-function isBeside({ localName, previousSibling }: Element): boolean {
-  return previousSibling?.nodeType === ELEMENT && !SHIFTED.has(localName);
 }
 
 /** Style sets elements apart, as "Haircut" and "£25"; a letter, a sign or lower case on both sides may be one word with what it touches. */
@@ -310,10 +312,10 @@ function lengthOf(text: string): number {
 }
 
 /** A heading within a `summary` is its question. */
-function levelOf({ localName: name, parentElement }: Element): number {
+function levelOf({ name, parent }: Element): number {
   if (name === "summary") return QUESTION_LEVEL;
   if (!/^h[1-6]$/.test(name)) return 0;
-  return parentElement?.localName === "summary" ? QUESTION_LEVEL : Number(name[1]);
+  return parent === "summary" ? QUESTION_LEVEL : Number(name[1]);
 }
 
 function names(list: string): ReadonlySet<string> {

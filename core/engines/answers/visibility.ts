@@ -7,19 +7,23 @@ const UNREAD: ReadonlySet<string> = new Set(
 const UNSEEN =
   /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
 
+/** An element by its name and attributes, in lower case, and the name of the one around it. */
+export interface Element {
+  name: string;
+  attributes: Readonly<Record<string, string>>;
+  parent: string | undefined;
+}
+
 /** True if readers see the text of an element: no script, form control or hidden part of the page. */
 export function isSeen(element: Element): boolean {
-  const name = element.localName;
-  if (isUnread(element) || element.hasAttribute("hidden") || (name === "dialog" && !element.hasAttribute("open")))
-    return false;
-  if (element.getAttribute("aria-hidden") === "true") return false;
-  const style = element.getAttribute("style");
-  return style === null || !isUnseen(style);
+  const { name, attributes } = element;
+  if (isUnread(element) || "hidden" in attributes || (name === "dialog" && !("open" in attributes))) return false;
+  return attributes["aria-hidden"] !== "true" && !isUnseen(attributes.style ?? "");
 }
 
 /** A button that is a heading, or in one, opens what it names. */
-function isUnread({ localName, parentElement }: Element): boolean {
-  return UNREAD.has(localName) && !(localName === "button" && /^h[1-6]$/.test(parentElement?.localName ?? ""));
+function isUnread({ name, parent = "" }: Element): boolean {
+  return UNREAD.has(name) && !(name === "button" && /^h[1-6]$/.test(parent));
 }
 
 function isUnseen(style: string): boolean {
