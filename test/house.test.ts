@@ -377,6 +377,15 @@ t.test("only a signal that soon aborts is made by AbortSignal.any", async (t) =>
   );
 });
 
+t.test("timers that hold up no exit are those of node:timers: Deno's own were numbers before 2.8", async (t) => {
+  const unheld = house.filter(({ path }) => /\bset(?:Timeout|Interval)\([\s\S]*\.unref\(\)/.test(sourceText(path)));
+  t.ok(unheld.length > 0);
+  t.same(
+    unheld.map(({ path }) => path).filter((path) => !sourceText(path).includes('from "node:timers"')),
+    [],
+  );
+});
+
 t.test("the lock file has an entry for every optional package, and no host", async (t) => {
   const { packages } = JSON.parse(sourceText("package-lock.json")) as { packages: Record<string, Locked> };
   const optional = Object.values(packages).flatMap((entry) => Object.keys(entry.optionalDependencies ?? {}));

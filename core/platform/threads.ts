@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { clearTimeout, setTimeout } from "node:timers";
 import { Worker } from "node:worker_threads";
 
 /** Ms within which a thread must start, and ms of idleness after which all idle threads end. */
