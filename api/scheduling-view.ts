@@ -1,14 +1,15 @@
 import { settingsOf } from "../core/account/face.ts";
 import { visibleCharacters } from "../core/platform/characters.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import { formatMinutes, formatMoney } from "../core/platform/formats.ts";
+import { formatMinutes, formatMoney, formatTime } from "../core/platform/formats.ts";
 import { fillPlaceholders } from "../core/platform/placeholders.ts";
-import type { EventPage, OwnerState, OwnerVisit } from "../core/scheduling/face.ts";
+import { bookingFacts, type EventPage, type OwnerState, type OwnerVisit } from "../core/scheduling/face.ts";
 import { hasWords, languages, type Words, wordsLanguage, wordsOf } from "../schemas/languages.ts";
-import type { PublicEvent } from "../schemas/scheduling.ts";
+import type { Booking, BookingAnswer, PublicEvent } from "../schemas/scheduling.ts";
 import { cardLink, cardView, factList } from "./card.ts";
 import { failureName } from "./failure-view.ts";
 import {
+  type Html,
   html,
   htmlDocument,
   htmlView,
@@ -16,6 +17,7 @@ import {
   type LinkPreview,
   linkPreview,
   type Part,
+  redirect,
   unlisted,
 } from "./html.ts";
 import type { Request } from "./request.ts";
@@ -47,13 +49,57 @@ export async function schedulingView(visit: EventPage, request: Request): Promis
   const words = visit.isMailed ? bookingPage : { ...bookingPage, ...unmailedBooking };
   const body = html`<main id="scheduling">
 <div class="card starting"><h1 dir="auto">${title}</h1>${summary && html`<p class="description" dir="auto">${summary}</p>`}
-<noscript><p class="alert">${events.noscript}</p></noscript></div>
+<noscript>${booking ? bookedForm(visit, booking, language) : html`<p class="alert">${events.noscript}</p>`}</noscript></div>
 </main>
 ${jsonScript("scheduling-visit", { ...visit, language, languages: Object.keys(languages), words })}
 ${script}`;
   const preview = { title: `${title} · ${host.name}`, summary, image: host.logoUrl };
   const head = previewAt(request, preview);
   return pageView({ language, title: preview.title, head, body, isEmbedded, isPrivate: booking !== null });
+}
+
+/** A booking and the form that cancels it, for browsers without the script. */
+function bookedForm({ handle, eventSlug, event, now }: EventPage, booking: Booking, language: string): Html {
+  const { bookingPage: words } = wordsOf(language);
+  const { status, bookingUid } = booking;
+  const questions = event?.bookingFields ?? [];
+  const facts = bookingFacts({ stored: booking, recipient: { as: "attendee", language }, questions });
+  const isOver = status === "REJECTED" || status === "CANCELLED" || Date.parse(booking.start) <= now;
+  const action = `/v2/public/scheduling/${handle}/${eventSlug}/bookings/${bookingUid}/cancel?language=${language}`;
+  return html`<div class="booked"><h2>${bookedTitle(booking, words)}</h2>
+${factList(facts.map(([name, value, address]) => [name, factValue(value, address)]))}
+${
+  !isOver &&
+  html`<form class="form" method="post" action="${action}">${refundTerms(booking, language)}
+<div class="field"><label>${words.reason} <textarea name="cancellationReason" rows="3" maxlength="1000"></textarea></label></div>
+<button class="primary danger">${words.cancel}</button></form>`
+}</div>`;
+}
+
+function bookedTitle({ status, payment, cancelledBy }: Booking, words: Words["bookingPage"]): string {
+  const isUnpaid = payment !== null && cancelledBy === "service";
+  return {
+    ACCEPTED: words.accepted,
+    PENDING: words.requested,
+    PENDING_PAYMENT: words.unpaid,
+    REJECTED: isUnpaid ? words.unpaidOver : words.declined,
+    CANCELLED: words.cancelled,
+  }[status];
+}
+
+function refundTerms({ payment, attendee }: Booking, language: string): Part {
+  if (payment?.status !== "PAID") return undefined;
+  const { cancelRefund, cancelKept } = wordsOf(language).bookingPage;
+  const time = formatTime(payment.refundUntil, { language, timeZone: attendee.timeZone, length: "long" });
+  const price = formatMoney(payment, language);
+  return html`<p>${fillPlaceholders(payment.refundable ? cancelRefund : cancelKept, { price, time })}</p>`;
+}
+
+/** Leads a browser without the script from the form back to its booking, in the language of the form. */
+export function cancelledView({ bookingUid }: BookingAnswer, request: Request): View {
+  const { handle, eventSlug } = request.parameters;
+  const query = new URLSearchParams({ booking: bookingUid, language: languageOf(request) });
+  return redirect({ location: `/apps/public/scheduling/${handle}/${eventSlug}?${query}` });
 }
 
 /** A handle's public event types as links, with the host's logo, and the host's name in the title. */
@@ -139,7 +185,7 @@ function pageView({ language, title, head, body, isEmbedded, isPrivate, status }
     body,
   });
   const policy = [
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https:; form-action 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https:; form-action 'self'",
     `base-uri 'none'; require-trusted-types-for 'script'; frame-ancestors ${isEmbedded ? "*" : "'none'"}`,
   ];
   // The address may contain a booking's uid, which is enough to cancel it.

@@ -153,7 +153,10 @@ export const schedulingRows: Row[] = [
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
     ...visitor,
     subject: (runtime, path) => core.readPublicBooking(runtime, path as never),
+    accepts: "form",
+    page: view.cancelledView,
     returns: shape.bookingAnswer,
+    empty: { 303: "A browser's form leads back to the booking" },
     summary: "Cancel a booking as a visitor",
     description: "Cancelling again is no error.",
     failures: ["booking_not_cancellable"],

@@ -129,14 +129,38 @@ async function run(t: Test): Promise<void> {
     t.match(await bookings(stage), [{ status: "CANCELLED" }]);
   });
 
-  await t.test("without JavaScript the page says what it needs", async (t) => {
-    const { stage, page } = await visit(t, browser, { context: { ...phone, javaScriptEnabled: false } });
+  await t.test("without JavaScript a booking is seen and cancelled", async (t) => {
+    const bookingFields = [{ id: "topic", label: "What is it about?", type: "text", required: true }];
+    const { stage, page } = await visit(t, browser, {
+      event: { bookingFields },
+      context: { ...phone, javaScriptEnabled: false },
+    });
     const shown = page.locator("main");
     t.match(await shown.textContent(), "This page needs JavaScript");
-    const made = await stage.book("intro", "2026-10-05T09:00:00Z", 30);
+    const made = await stage.book("intro", "2026-10-05T09:00:00Z", 30, {
+      attendee: { name: "Ada", email: "ada@example.com", timeZone: "Europe/Berlin" },
+      answers: { topic: "A <new> bike" },
+    });
     await page.goto(`${stage.service.url}${place}/intro?booking=${made.body.bookingUid}`);
-    t.match(await shown.textContent(), "This page needs JavaScript");
+    t.match(
+      await shown.textContent(),
+      /Your booking.*5 October 2026 at 11:00 CEST \(Europe\/Berlin\), 30 minutes.*A <new> bike/s,
+    );
     t.ok(await fits(page));
+    await picture(page, "scheduling-without-script");
+    await page.locator("main textarea").fill("I am ill");
+    await page.locator("main button").click();
+    await page.locator("xpath=//h2[contains(., 'is cancelled')]").waitFor();
+    t.equal(await page.locator("button").count(), 0);
+    t.match(await bookings(stage), [{ status: "CANCELLED", cancelledBy: "visitor", cancellationReason: "I am ill" }]);
+  });
+
+  await t.test("without JavaScript the chosen language stays after a cancellation", async (t) => {
+    const { stage, page } = await visit(t, browser, { context: { javaScriptEnabled: false } });
+    const made = await stage.book("intro", "2026-10-05T09:00:00Z", 30);
+    await page.goto(`${stage.service.url}${place}/intro?booking=${made.body.bookingUid}&language=de`);
+    await page.locator("main button").click();
+    await page.locator("xpath=//h2[contains(., 'abgesagt')]").waitFor();
   });
 
   await t.test("hasty clicks and lost answers make one booking", async (t) => {

@@ -26,9 +26,12 @@ export interface EventWords {
   questions: readonly BookingField[];
 }
 
+/** A booking as far as its mails and pages tell of it. */
+type PresentedBooking = Omit<BookingRecord, "buffers" | "reminderMinutes">;
+
 /** A booking for a reader; `kind` is that of a mail. */
 interface BookingView {
-  stored: BookingRecord;
+  stored: PresentedBooking;
   kind?: MailKind | undefined;
   recipient: Pick<Recipient, "as" | "language">;
   questions: EventWords["questions"];
@@ -126,7 +129,7 @@ function answerText(question: BookingField | undefined, answer: string, language
   return isTrue(answer) ? yes : no;
 }
 
-function zoneOf({ timeZone, attendee }: BookingRecord, { as }: BookingView["recipient"]): string {
+function zoneOf({ timeZone, attendee }: PresentedBooking, { as }: BookingView["recipient"]): string {
   return as === "owner" ? timeZone : attendee.timeZone;
 }
 

@@ -2,6 +2,7 @@
 
 export { sendMails } from "./booking-mails.ts";
 export { expireHold, recordFailedRefund, recordRefund, releaseHold, settlePayment } from "./booking-payments.ts";
+export { bookingFacts } from "./booking-texts.ts";
 export {
   cancelBooking,
   cancelPublicBooking,
