@@ -286,7 +286,23 @@ t.test("a payment after the hold reclaims no slot of a day that is full", async 
   t.equal(await stage.service.runtime.redis.zcard(keys.blocks("acme")), 2);
 });
 
-t.test("a payment for a booking that was cancelled or has begun must go back", async (t) => {
+t.test("a payment within the hold counts although the booking has begun, unless it is over", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  await stage.event({ slug: "short", payment: price, durationMinutes: 5 });
+  stage.at("2026-10-05T08:58:00Z");
+  const over = (await stage.book("short", start, 5).expect(201)).body.bookingUid;
+  const begun = (await stage.book("paid", "2026-10-05T09:30:00Z", 30).expect(201)).body.bookingUid;
+  const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
+  stage.at("2026-10-05T09:32:00Z");
+  t.equal(await settle(over), "refund");
+  t.equal(await settle(begun), "accepted");
+  const { booking } = (await stage.owner.get(`${base}/bookings/${begun}`)).body;
+  t.match(booking, { status: "ACCEPTED", payment: { status: "PAID" }, holdUntil: null });
+});
+
+t.test("a payment for a booking that was cancelled, or has begun after its hold, must go back", async (t) => {
   const stage = await openStage(t);
   connect(stage, provider());
   await stage.event({ slug: "paid", payment: price });

@@ -75,7 +75,7 @@ async function checkoutOf(
 type PaymentOutcome = "accepted" | "repeated" | "refund";
 
 /**
- * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken, the
+ * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken or past, the
  * day full or the booking cancelled, the payment is marked REFUND_DUE and refunded. Idempotent in any order of calls. `booking_not_found`. `paid`
  * names the payment at its provider.
  */
@@ -90,8 +90,9 @@ export async function settlePayment(
     if (!isFirst) return undefined;
     const payment = { ...before.payment, ...(paid ? { paid } : {}) };
     const refund = refundDue(runtime, before, payment);
-    const isLate = before.status === "CANCELLED" || Date.parse(before.start) <= runtime.now();
-    if (isLate) return refund;
+    // A meeting that is paid within its hold may have begun, but not be over.
+    const last = statusAt(before, runtime.now()) === "PENDING_PAYMENT" ? before.end : before.start;
+    if (before.status === "CANCELLED" || Date.parse(last) <= runtime.now()) return refund;
     const bookable = bookableEventById(await readCatalogSnapshot(runtime, name.handle), before.eventTypeId);
     const dayLimit = bookable && dayLimitOf(bookable, Date.parse(before.start));
     return { ...accepted(runtime, before, payment), dayLimit, ifTaken: refund };
