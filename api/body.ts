@@ -87,6 +87,8 @@ const parserOf = lazyByKey((limit: number) =>
     multipartTypes: types.multipart,
     jsonLimit: limit,
     formLimit: limit,
+    // A dot is part of a field's name.
+    queryString: { allowDots: false },
     formidable: {
       maxFieldsSize: limit,
       maxFields: 200,
@@ -100,11 +102,14 @@ const parserOf = lazyByKey((limit: number) =>
 
 /**
  * A part without a file name is a field, whatever its type (RFC 7578, section 4.4); an empty file input has an empty one. The parser has
- * decoded the part, and would take the name of its transfer encoding for that of a character set.
+ * decoded the part, and would take the name of its transfer encoding for that of a character set. `topic[]` is a list named `topic`, as in
+ * a form of the other type.
  */
-function readPart<P extends { originalFilename: string | null; mimetype: string | null }>(part: P): P {
+function readPart<P extends { name: string | null; originalFilename: string | null; mimetype: string | null }>(
+  part: P,
+): P {
   const mimetype = part.originalFilename ? part.mimetype : null;
-  return Object.assign(part, { mimetype, transferEncoding: "utf-8" });
+  return Object.assign(part, { name: part.name?.replace(/\[\]$/, "") ?? null, mimetype, transferEncoding: "utf-8" });
 }
 
 /** Maps the parsers' and the connection's errors: bytes that break off or can't be decoded or parsed are a client error. */

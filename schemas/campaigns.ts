@@ -1,3 +1,4 @@
+import { fieldName } from "./leads.ts";
 import * as s from "./schema.ts";
 
 export const newCampaign = s.object({
@@ -41,7 +42,7 @@ const scalarFields = ["pageSlug", "campaignId", "status", "createdAt", "updatedA
 /** The name of a variable, and the source of its value: a native or custom field of the lead. */
 const variableName = s.formed("^[A-Za-z0-9_.-]{1,64}$", "must have names of 1 to 64 letters, digits, _, . and -");
 const leadField = s.formed(
-  `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.[A-Za-z0-9_.-]{1,64})$`,
+  `^(?:${[...snapshotNames, ...scalarFields].join("|")}|fields\\.${fieldName})$`,
   `must be one of ${[...snapshotNames, ...scalarFields].join(", ")}, fields.<name>`,
 );
 

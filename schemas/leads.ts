@@ -2,8 +2,8 @@ import * as s from "./schema.ts";
 
 /** Most custom fields of a lead (docs/reference.md, "Leads"). */
 export const MAX_FIELDS = 20;
-/** The form of a custom field's name (docs/reference.md, "Leads"). */
-export const fieldName = /^[A-Za-z0-9_.-]{1,64}$/;
+/** The pattern of a custom field's name (docs/reference.md, "Leads"): a letter is one of any script. */
+export const fieldName = "[\\p{L}\\p{M}\\p{N}_.-]{1,64}";
 /** Longest value of a custom field in characters. */
 export const MAX_VALUE_LENGTH = 5000;
 

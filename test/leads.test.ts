@@ -68,6 +68,28 @@ const parts = (service: Service, ...given: [headers: string, value: string][]) =
 const named = (name: string, ...more: string[]) =>
   [`Content-Disposition: form-data; name="${name}"`, ...more].join("\r\n");
 
+t.test("a form's fields may have names of any language, with dots, and of lists", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const sent = new URLSearchParams({ email: "ada@example.com", größe: "XL", "予算.円": "5000", नाम: "अदा" });
+  for (const day of ["Mon", "Tue"]) sent.append("days[]", day);
+  await service.visitor.post(route).type("form").send(String(sent)).expect(202);
+  const parts = service.visitor
+    .post(route)
+    .field("email", "bob@example.com")
+    .field("größe", "M")
+    .field("team.size", "12");
+  await parts.field("days[]", "Mon").field("days[]", "Tue").expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  t.same(leads[0].fields, { größe: "M", "team.size": "12", days: "Mon, Tue" });
+  t.same(leads[1].fields, { größe: "XL", "予算.円": "5000", नाम: "अदा", days: "Mon, Tue" });
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_a", name: "A" }).expect(201);
+  const rule = { trigger: "LEAD_CAPTURED", templateId: "tmpl_a", senderId: "sender_a" };
+  const mapped = { ...rule, variableMappings: { size: "fields.größe" } };
+  const answer = await owner.post("/v2/handles/acme/campaigns/cmp_a/email-rules").send(mapped);
+  t.match(answer.body, { code: "sender_profile_not_found" }, "the mapping is read");
+});
+
 t.test("a part of a form may name its type and its transfer encoding, and a file input may be empty", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");

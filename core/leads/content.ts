@@ -126,9 +126,11 @@ function parse(text: string, path: string): unknown {
   }
 }
 
+const hasFieldName = new RegExp(`^${fieldName}$`, "u");
+
 function customFields(list: { path: string; name: string; value: unknown }[]): Record<string, string> {
   const entries = list.flatMap(({ path, name, value }) => {
-    if (!fieldName.test(name)) throw invalid(path, "must be a name of at most 64 letters, digits, _, . and -");
+    if (!hasFieldName.test(name)) throw invalid(path, "must be a name of at most 64 letters, digits, _, . and -");
     if (isNested(value)) throw invalid(path, "must be a string, a number, a boolean or a list of them");
     const values = [value ?? []].flat();
     const text = values.join(", ").trim();
