@@ -129,27 +129,38 @@ function command<const N extends string = never, const M extends string = never,
 /** The command's row and its options, checked. */
 function read(name: string, words: string[]): [Command, Options] {
   const row = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (row === undefined)
-    throw wrong(`There is no command ${name || "without a name"}; there are ${Object.keys(commands).join(", ")}.`);
+  if (row === undefined) {
+    const all = Object.keys(commands).join(", ");
+    throw wrong(name === "" ? `Name a command: ${all}.` : `There is no command ${name}; there are ${all}.`);
+  }
   const texts = [...row.needed, ...row.optional].map((option) => [option, { type: "string" }] as const);
   const flags = row.flags.map((option) => [option, { type: "boolean" }] as const);
-  const values = parsed(words, Object.fromEntries([...texts, ...flags]));
+  const usage = usageOf(name, row);
+  const values = parsed(words, Object.fromEntries([...texts, ...flags]), usage);
   const given = Object.fromEntries(
     Object.entries(values).map(([option, value]) => [option, value === true ? "yes" : String(value)]),
   );
-  for (const option of row.needed) if (!given[option]?.trim()) throw wrong(`${name} needs --${option}.`);
+  if (row.needed.some((option) => !given[option]?.trim())) throw wrong(usage);
   for (const [option, value] of Object.entries(given)) checkValue(option, value);
   return [row, given];
+}
+
+/** All options of a command, as one sentence. */
+function usageOf(name: string, { needed, optional, flags }: Command): string {
+  const listed = (options: readonly string[]) => options.map((option) => `--${option}`).join(", ") || "no option";
+  const more = [...optional, ...flags];
+  return `${name} needs ${listed(needed)}${more.length === 0 ? "" : ` and takes ${listed(more)}`}.`;
 }
 
 function parsed(
   args: string[],
   options: NonNullable<Parameters<typeof parseArgs>[0]>["options"] & object,
+  usage: string,
 ): Record<string, unknown> {
   try {
     return parseArgs({ args, options }).values;
   } catch (error) {
-    throw wrong((error as Error).message);
+    throw wrong(`${(error as Error).message.replace(/\.?$/, ".")} ${usage}`);
   }
 }
 

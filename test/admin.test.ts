@@ -61,6 +61,20 @@ t.test("a handle belongs to one account, also when two create it at once", async
   t.same(await keyNames(runtime.redis, `*${other}*`), [], "nothing of the other one is written");
 });
 
+t.test("a command that misses or doesn't know an option names all that it takes", async (t) => {
+  const service = await startService(t);
+  const admin = adminOf(t, service);
+  const detail = async (...words: string[]) => (await admin(...words)).error?.detail;
+  const usage = "create-handle needs --handle, --account, --owner and takes --email, --no-assistant.";
+  t.equal(await detail("create-handle", "--handle", "acme"), usage);
+  t.match(
+    await detail("create-handle", "--mail", "a@example.com"),
+    new RegExp(`^Unknown option '--mail'.*\\. ${usage}$`),
+  );
+  t.match(await detail("failed-jobs", "--all"), /failed-jobs needs no option\.$/);
+  t.match(await detail(""), /^Name a command: create-handle, grant, /);
+});
+
 t.test("a new account has the assistant by default, and marketing tools only if granted", async (t) => {
   const service = await startService(t);
   const admin = adminOf(t, service);
