@@ -516,6 +516,13 @@ t.test("a header of a Markdown table that is like the rows below it is a row", a
       ["Room", "1 night"],
     ],
   ]);
+  const sizes = read(
+    "| Size | 20 cm | 30 cm |\n|---|---|---|\n| Price | 9 € | 12 € |\n| Weight | 2 kg | 3 kg |\n| Height | 5 cm | 6 cm |",
+  );
+  t.same(sizes[0], [
+    ["Price", "9 €", "12 €"],
+    ["Size", "20 cm", "30 cm"],
+  ]);
 });
 
 t.test("no quote ends with a question that the text answers afterwards", async (t) => {

@@ -58,10 +58,11 @@ function rowsOf(lines: readonly Line[]): Piece[] {
     .map((row, at) => ({ kind: "row", ...row, ...columnsFor(row.cells, grid[at]?.columns) }));
 }
 
-/** True if each cell of the first row is a figure like one below it: `| Single | 80 € |`. Markdown has no table without a header. */
+/** True if each cell of the first row is a figure like half of those below it: `| Single | 80 € |`. Markdown has no table without a header. */
 function isAlike([head, ...others]: readonly { cells: string[] }[]): boolean {
   const formOf = (cell = "") => cell.replace(/\d+(?:[.,:]\d+)*(?:\s?[-–]\s?\d+(?:[.,:]\d+)*)?/g, "#");
-  const isLike = (cell: string, at: number) => others.some(({ cells }) => formOf(cells[at + 1]) === formOf(cell));
+  const isLike = (cell: string, at: number) =>
+    2 * others.filter(({ cells }) => formOf(cells[at + 1]) === formOf(cell)).length >= others.length;
   const figures = head?.cells.slice(1) ?? [];
   return figures.length > 0 && figures.every((cell, at) => /\d/.test(cell) && !/^\d+$/.test(cell) && isLike(cell, at));
 }
