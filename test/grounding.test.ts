@@ -188,6 +188,7 @@ t.test("each day of a list and both ends of a span are dates, and a word between
   );
   goes(t, ["The park is open until 1 October.", "The carving course takes place on 12 May."], from);
   goes(t, ["Groups get a tour on 10 June."], from);
+  passes(t, ["The concert costs €10."], openLibrary([documentSource("Concert: €10, 12 May.")]));
   const inFrench = openLibrary([documentSource("Le stage de poterie a lieu du 3 au 5 mai.")]);
   t.not(filtered("Le stage de poterie commence le 3 mai.", 7, { from: inFrench, language: "fr" }).text, "");
 });

@@ -69,8 +69,8 @@ const calendarOf = lazyByKey((language: string) => {
   // "1st", "1er", "1." and "1°"
   const day = "\\d{1,2}(?!\\d|\\s?[ap]m)(?:[.°]|\\p{L}{1,2}(?!\\p{L}))?";
   const days = `(${day}(?:${between}${day}){0,9})`;
-  // "1st of May", "1 de mayo"
-  const dayFirst = `(?<![\\d.,:/])${days}\\s(?:(?:${of})\\s)?${name}${year}`;
+  // "1st of May", "1 de mayo", but not "€1, 3 May"
+  const dayFirst = `(?=\\d)(?<![\\d.,:/]|(?<!\\d\\s?)${UNIT}\\s?)${days}\\s(?:(?:${of})\\s)?${name}${year}`;
   const monthFirst = `(?<!\\p{L})${name}\\s${days}(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
   const parts = new Intl.DateTimeFormat(language, { day: "numeric", month: "long" }).formatToParts(0);
   const order = parts.map(({ type }) => type);
