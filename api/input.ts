@@ -112,7 +112,7 @@ function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string 
   const form = keyword === "pattern" ? formOf(parentSchema) : undefined;
   const expected = keyword === "format" ? EXPECTED[params.format as string] : LIMITED[keyword]?.(params);
   const isTime = keyword === "format" && String(params.format).startsWith("instant");
-  const isSpaced = isTime && /\d \d\d:?\d\d$/.test(String(input[instancePath.slice(1)] ?? ""));
+  const isSpaced = isTime && /T\S+ \d\d:?\d\d$/i.test(String(input[instancePath.slice(1)] ?? ""));
   return isSpaced ? `${expected}; in a query a plus sign is written as %2B` : (form ?? expected ?? message);
 }
 

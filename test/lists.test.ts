@@ -99,4 +99,6 @@ t.test("a list's start may be a date, and a malformed instant is refused with an
     );
   const spaced = (await events("2026-11-01T00:00:00+01:00").expect(400)).body;
   t.match(spaced.errors, [{ path: "/since", message: /plus sign is written as %2B/ }]);
+  const local = (await events("2026-11-01 09:30").expect(400)).body;
+  t.notMatch(local.errors[0].message, "%2B", "no plus sign is missing there");
 });
