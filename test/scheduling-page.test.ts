@@ -315,6 +315,16 @@ async function run(t: Test): Promise<void> {
     },
   );
 
+  await t.test("a booking that has ended in another tab is shown as it is, not called unchangeable", async (t) => {
+    const { stage, page, uid } = await manage(t, browser);
+    await page.getByRole("button", { name: "Reschedule" }).click();
+    await page.getByRole("button", { name: "12:00", exact: true }).click();
+    await stage.service.visitor.post(`/v2/public/scheduling/acme/intro/bookings/${uid}/cancel`).send({}).expect(200);
+    await page.getByRole("button", { name: "Reschedule booking" }).click();
+    await page.getByRole("heading", { name: "This booking is cancelled" }).waitFor();
+    await page.getByRole("button", { name: "Book another time" }).waitFor();
+  });
+
   await t.test("every kind of question is asked, checked and sent", async (t) => {
     const { stage, page } = await visit(t, browser, {
       event: { bookingFields: questions, locations: places },

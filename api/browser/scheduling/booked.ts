@@ -10,6 +10,7 @@ import { openForm } from "./form.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
 import { bookingRows, isEnded } from "./info.ts";
+import { endedTo } from "./problem.ts";
 import { dateText, locale, timeText } from "./times.ts";
 import { addressOf, visit, words } from "./visit.ts";
 
@@ -107,8 +108,10 @@ function cancelForm(host: Host, booking: Booking, row: HTMLElement, opener: HTML
   const reason = fieldOf({ path: "/cancellationReason", label: words.reason, type: "textarea", required: false });
   const keep = element("button.quiet", { type: "button" }, words.keep);
   const send = async (): Promise<void> => {
-    const answer = await calls.cancel(booking.bookingUid, { cancellationReason: reason.read() || null });
-    host.finish(answer.booking);
+    const { bookingUid } = booking;
+    const asked = calls.cancel(bookingUid, { cancellationReason: reason.read() || null });
+    const answer = await asked.catch(endedTo(host, bookingUid));
+    if (answer) host.finish(answer.booking);
   };
   const question = element("h3", { tabindex: "-1" }, words.sureCancel);
   const money = refundText(booking);

@@ -8,6 +8,7 @@ import { guestList } from "./guests.ts";
 import type { Host } from "./host.ts";
 import { pageIcon } from "./icons.ts";
 import { placeName, timeOf } from "./info.ts";
+import { endedTo } from "./problem.ts";
 import { clock, locale } from "./times.ts";
 import { visit, words } from "./visit.ts";
 
@@ -55,8 +56,9 @@ export function moveStep(host: Host, slot: BookableSlot): Step {
     element("div", element("dt", words.after), element("dd", timeOf(slot))),
   );
   const send = async (): Promise<void> => {
-    const body = { bookingUid: booking?.bookingUid, slot, reschedulingReason: reason.read() || null };
-    const answer = await calls.move(body).catch(takenTo(host));
+    const bookingUid = booking?.bookingUid ?? "";
+    const asked = calls.move({ bookingUid, slot, reschedulingReason: reason.read() || null });
+    const answer = await asked.catch(endedTo(host, bookingUid)).catch(takenTo(host));
     if (answer) host.finish(answer.booking, answer.status === "PENDING" ? words.requested : words.moved);
   };
   const form = openForm(host, {
