@@ -101,6 +101,31 @@ t.test("zones are recognised by IANA, Windows and vendor names, or by the calend
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
+t.test("a described zone reads the times around its changes as RFC 5545 does", async (t) => {
+  const rule = (name: string, [start, from, to, month]: string[]) => [
+    `BEGIN:${name}`,
+    `DTSTART:1970${start}`,
+    `TZOFFSETFROM:${from}`,
+    `TZOFFSETTO:${to}`,
+    `RRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=${month}`,
+    `END:${name}`,
+  ];
+  const zone = [
+    ...["BEGIN:VTIMEZONE", "TZID:Customized Time Zone"],
+    ...rule("DAYLIGHT", ["0329T020000", "+0100", "+0200", "3"]),
+    ...rule("STANDARD", ["1025T030000", "+0200", "+0100", "10"]),
+    "END:VTIMEZONE",
+  ];
+  const at = (time: string) => {
+    const day = Date.parse(`${time.slice(0, 4)}-${time.slice(4, 6)}-${time.slice(6, 8)}T00:00Z`);
+    const object = calendar(...zone, event(`DTSTART;TZID=Customized Time Zone:${time}00`, "DURATION:PT1M"));
+    return busy([object], { from: day - 86_400_000, to: day + 2 * 86_400_000 }).map((one) => one.slice(6, 11));
+  };
+  const times = (date: string) => ["0130", "0200", "0230", "0300", "0330"].flatMap((time) => at(`${date}T${time}`));
+  t.same(times("20260329"), ["00:30", "01:00", "01:30", "01:00", "01:30"], "the offset before a gap");
+  t.same(times("20261025"), ["23:30", "00:00", "00:30", "02:00", "02:30"], "the first of two");
+});
+
 t.test("the calendar's own zone is read like an event's, and an unreadable one loses no event", async (t) => {
   const rules = ["BEGIN:STANDARD", "DTSTART:20200101T000000", "TZOFFSETFROM:+0300", "TZOFFSETTO:+0300", "END:STANDARD"];
   const zone = (name: string, ...lines: string[]) => ["BEGIN:VTIMEZONE", `TZID:${name}`, ...lines, "END:VTIMEZONE"];

@@ -1,5 +1,6 @@
 import ICAL from "ical.js";
 import { LRUCache } from "lru-cache";
+import { day } from "../../platform/clock.ts";
 import { isZone, zoneOfWindows, zoneOver } from "../../platform/zones.ts";
 import { type Component, componentsOf, parseObject, textOf } from "./jcal.ts";
 
@@ -73,15 +74,19 @@ function hasRules(described: Component): boolean {
   return rules.some((rule) => textOf(rule, "dtstart") !== "" && textOf(rule, "tzoffsetto") !== "");
 }
 
+/**
+ * A local time that occurs twice is the first, and one that doesn't occur has the offset before the gap (RFC 5545, section 3.3.5). ical.js
+ * alone takes the later offset from the lesser of the two local times at which the clocks change.
+ */
 function describedClock(described: Component): Clock {
   const zone = new ICAL.Timezone(new ICAL.Component(described as never));
-  const timeOf = (ms: number): InstanceType<typeof ICAL.Time> => ICAL.Time.fromJSDate(new Date(ms), true);
+  const offsetAt = (ms: number): number => zone.utcOffset(ICAL.Time.fromJSDate(new Date(ms), true)) * 1000;
+  const around = (ms: number): [number, number] => [offsetAt(ms - day), offsetAt(ms + day)];
   return {
     toInstant(wall) {
-      const time = timeOf(wall);
-      time.zone = zone;
-      return time.toUnixTime() * 1000;
+      const [before, after] = around(wall);
+      return wall - offsetAt(wall - Math.abs(after - before));
     },
-    toWall: (instant) => Date.parse(`${timeOf(instant).convertToZone(zone)}Z`),
+    toWall: (instant) => instant + offsetAt(instant + Math.min(...around(instant))),
   };
 }
