@@ -95,6 +95,9 @@ t.test("an invalid schedule is refused by name", async (t) => {
     t.match(answer.body, { status: 400, code: "invalid_request", errors: [{ path }] }, JSON.stringify(fields));
   }
   await owner.get(`${base}/schedules/work`).expect(404);
+  const late = { timeZone: "UTC", ...hours("22:00", "00:00") };
+  const [fault] = (await owner.post(`${base}/schedules`).send(late).expect(400)).body.errors;
+  t.equal(fault.message, "must be after startTime; the day ends at 24:00");
   const accepted = [
     hours("23:59", "24:00"),
     override({ ...day, startTime: "09:00", endTime: "24:00", unavailable: false }),

@@ -78,7 +78,10 @@ function checkedTimes(input: ScheduleInput): Override[] {
 
 function checkHours(path: string, row: { startTime: string; endTime: string }): void {
   if (endMinutesOf(row.endTime) <= minutesOf(row.startTime) || row.endTime <= row.startTime)
-    throw invalid(`${path}/endTime`, "must be after startTime");
+    throw invalid(
+      `${path}/endTime`,
+      `must be after startTime${row.endTime === "00:00" ? "; the day ends at 24:00" : ""}`,
+    );
 }
 
 function overrideOf(path: string, row: ScheduleInput["overrides"][number]): Override {
