@@ -249,6 +249,32 @@ async function run(t: Test): Promise<void> {
   });
 
   await t.test(
+    "in a low window, as above a phone's keyboard, answers have nearly half of it, and cover nothing",
+    async (t) => {
+      for (const viewport of [
+        { width: 640, height: 180 },
+        { width: 320, height: 256 },
+      ]) {
+        const { visitor } = await visit(t, {}, { viewport });
+        await visitor.open();
+        const measure = () =>
+          visitor.panel.evaluate((panel) => {
+            const [log, composer] = [".log", ".composer"].map((one) =>
+              panel.querySelector(one)!.getBoundingClientRect(),
+            );
+            return { free: log!.height / innerHeight, isApart: log!.bottom <= composer!.top };
+          });
+        t.ok((await measure()).isApart);
+        await visitor.ask("How long does a plan take?");
+        await visitor.answered();
+        const { free, isApart } = await measure();
+        t.ok(isApart && free >= 0.45, `${viewport.height}: ${free}`);
+        await picture(visitor.page, `low-${viewport.height}`);
+      }
+    },
+  );
+
+  await t.test(
     "on a small screen the page behind is inert, and right to left the launcher changes sides",
     async (t) => {
       const phone = await visit(t, {}, { viewport: { width: 320, height: 568 } });

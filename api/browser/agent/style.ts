@@ -160,7 +160,13 @@ textarea:focus-visible { outline: none; }
   .floating { inset: var(--top, 0) 0 auto; inline-size: 100%; block-size: var(--height, 100dvh); border: 0; border-radius: 0; box-shadow: none; padding-block: env(safe-area-inset-top) env(safe-area-inset-bottom); }
   textarea, .code input { font-size: 1rem; }
 }
-@media (max-height: 22rem) { .disclaimer { display: none; } .header { min-block-size: 0; } }
+@media (max-height: 22rem) {
+  .disclaimer, .latest { display: none; }
+  .header { min-block-size: 0; padding-block: 0; }
+  .header h2 { -webkit-line-clamp: 1; }
+  .log, .log:has(+ .latest[hidden]) { padding-block: .5rem; }
+  .composer { margin-block: 1px; padding-block: 0; }
+}
 @media (prefers-reduced-motion: reduce) { *, ::before, ::after { animation: none !important; transition: none !important; } }
 @media (forced-colors: active) {
   .question, .number, .path, .try, .offline, .momentum li::before { border: 1px solid CanvasText; }
