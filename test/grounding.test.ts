@@ -258,6 +258,27 @@ t.test("a clause without a subject of its own speaks of the one before", async (
   goes(t, ["The tour costs £60 per person."], tour);
 });
 
+t.test("two figures side by side are of one thing, and minutes may follow a full stop", async (t) => {
+  const from = openLibrary([
+    documentSource("## Tours\n\nA curator shows you round at 9.30 and 14.00 on Saturdays. The café opens at 9:15."),
+  ]);
+  passes(
+    t,
+    ["The tours on Saturdays are at 9:30 and 14:00.", "The café opens at 9.15.", "The tours are at 9:30am."],
+    from,
+  );
+  goes(t, ["The tours on Saturdays are at 9:20 and 14:00.", "The café opens at 9.50."], from);
+});
+
+t.test("a bound such as 'never more than' negates nothing, nor does the German 'noch'", async (t) => {
+  const english = openLibrary([documentSource("Bank transfers cost 0.8%, at most £2. Cards cost 3%.")]);
+  passes(t, ["Bank transfers cost 0.8%, but never more than £2."], english);
+  goes(t, ["Bank transfers never cost 0.8%."], english);
+  const from = openLibrary([documentSource("## Was noch dazukommt\n\n- Sehtest: 6,43 € beim Optiker")]);
+  const says = "Der Sehtest kostet 6,43 € beim Optiker.";
+  t.equal(filtered(says, 7, { from, language: "de" }).text, says);
+});
+
 t.test("Swedish numbers that are written out are read", async (t) => {
   const from = openLibrary([documentSource("En kurs på 25 timmar kostar 1 200 kr.")]);
   const say = (text: string) => filtered(text, 7, { from, language: "sv" }).text;

@@ -82,7 +82,9 @@ export function clauseTexts(text: string, language: string): string[] {
 
 const clauseEnds = lazyByKey((language) => {
   const conjunctions = wordsOf(language).answers.connectors.filter((phrase) => !phrase.includes(" "));
-  return new RegExp(`[,;](?!\\d)|[–—](?!\\d)|\\s(?:${conjunctions.join("|")})\\s`, "u");
+  const joint = `\\s(?:${conjunctions.join("|")})\\s`;
+  // Two figures side by side are of one thing: "at 9am and 2pm on Sundays".
+  return new RegExp(`[,;](?!\\d)|[–—](?!\\d)|(?<!\\d\\S{0,3})${joint}|${joint}(?![^\\s\\d]?\\d)`, "u");
 });
 
 /** True if a text says that something costs nothing. */

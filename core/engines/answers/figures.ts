@@ -78,7 +78,7 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   const [kind = "", unit = "", value = ""] = claim.split(" ");
   const known = [...figures];
   if (kind === "date") return known.some((one) => one.startsWith("date ") && isSameDay(one.slice(5), unit));
-  if (kind === "time") return known.some((one) => one.startsWith("hour ") && isSameTime(one.slice(5), Number(unit)));
+  if (kind === "time") return known.some((one) => /^(?:hour|number \d+\.)/.test(one) && isTimeOf(one, Number(unit)));
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
   return kind === "number" && known.some((one) => isNumberOf(one, unit));
 }
@@ -88,9 +88,9 @@ function isOnlyUnit(figures: Figures, unit: string): boolean {
   return figures.has(`unit ${unit}`) && ![...figures].some((known) => known.startsWith("amount "));
 }
 
-/** True for the hour of a time, and for the day of a date, also with its month: "3.10" may be the third of October. */
+/** True for the hour of a time, or all of one with a full stop, and for the day of a date, also with its month: "3.10" may be the third of October. */
 function isNumberOf(figure: string, number: string): boolean {
-  if (figure.startsWith("time ")) return isHour(figure.slice(5), number);
+  if (figure.startsWith("time ")) return isHour(Number(figure.slice(5)), number);
   if (!figure.startsWith("date ")) return false;
   const [day = "", month] = number.split(".");
   return figure
@@ -99,19 +99,24 @@ function isNumberOf(figure: string, number: string): boolean {
     .some((one) => (month ? one === `${Number(month)}-${Number(day)}` : one.endsWith(`-${day}`)));
 }
 
-/** True for a time on the hour, in the afternoon too if the hour is up to twelve. */
-function isSameTime(hour: string, minutes: number): boolean {
-  return [0, 12].some((half) => (Number(hour) + half) * 60 === minutes);
+/** True for a time on the hour or with its minutes behind a full stop (`hour 9`, `number 9.3`), in the afternoon too if the hour is up to twelve. */
+function isTimeOf(figure: string, minutes: number): boolean {
+  const [hour, part = ""] = figure.slice(figure.indexOf(" ")).split(".");
+  return [0, 12].some((half) => (Number(hour) + half) * 60 + Number(part.padEnd(2, "0")) === minutes);
 }
 
-function isHour(minutes: string, hour: string): boolean {
-  return Number(hour) <= 24 && Math.floor(Number(minutes) / 60) % 12 === Number(hour) % 12;
+/** True for the hour of a time, or for its hour and minutes: "9", "9.3". */
+function isHour(minutes: number, time: string): boolean {
+  const [hour, part] = time.split(".");
+  const isMinute = part === undefined || Number(part.padEnd(2, "0")) === minutes % 60;
+  return isMinute && Number(hour) <= 24 && Math.floor(minutes / 60) % 12 === Number(hour) % 12;
 }
 
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
   const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
   // An amount has the same value with zeros at its end.
   const value = plainNumber(compact).replace(/^(\d+\.\d*?[1-9])0+$/, "$1");
+  if (token.endsWith(".00")) found.add(`hour ${value}`);
   // A date or a version is several numbers.
   for (const part of /^\d+(?:\.\d+){2,}$/.test(value) ? value.split(".") : [value])
     found.add(`number ${plainNumber(part)}`);

@@ -83,9 +83,12 @@ export function asAlternatives(names: readonly string[]): string {
   return longestFirst.map((name) => name.replace(/[.$]/g, "\\$&").replaceAll(" ", "\\s?")).join("|");
 }
 
-/** True if a text of a language negates something. */
+/** True if a text of a language negates something: "no more than" and its like do not. */
 export function isNegated(text: string, language: string): boolean {
-  return hasWordOf(text, wordsOf(language).answers.negations);
+  const { bounds, negations } = wordsOf(language).answers;
+  const phrases = Object.values(bounds).flatMap((list) => list.filter((phrase) => phrase.includes(" ")));
+  const rest = phrases.reduce((some, phrase) => some.replaceAll(phrase, " "), text.toLowerCase());
+  return hasWordOf(rest, negations);
 }
 
 /** True if a text of a language speaks of all cases, as "always" does. */
