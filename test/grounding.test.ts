@@ -201,6 +201,13 @@ t.test("no price of a row is said of its blank cell, or of a row that has the pr
   ]);
   passes(t, ["A family pays £17 in summer.", "An adult pays £6.50 in summer and £4 in winter."], from);
   goes(t, ["A family pays £17 in winter."], from);
+  const plans = openLibrary([
+    documentSource(
+      "| Plan | Price | Chat | Balcony |\n|---|---|---|---|\n| Free | – | – | |\n| Team | $9 | ✓ | – |\n| Pro | $19 | ✓ | ● |",
+    ),
+  ]);
+  passes(t, ["The Team plan with chat costs $9.", "The Pro plan costs $19 and has a balcony."], plans);
+  goes(t, ["The Free plan costs $9."], plans);
 });
 
 t.test("what a text says of some days of the week, a sentence says of no others", async (t) => {

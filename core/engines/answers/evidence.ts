@@ -48,6 +48,8 @@ interface Atom {
   column: readonly string[];
   figures: Figures;
   spans: readonly Quantity[];
+  /** True for an empty cell or a dash, which says nothing; a check mark says yes. */
+  isBlank: boolean;
   isNegated: boolean;
   states: readonly number[];
 }
@@ -68,6 +70,7 @@ export interface Witness {
   atoms: readonly Atom[];
 }
 
+const BLANK = /^[\s\p{Pd}]*$/u;
 /** A range or a sign: "8–13", "14+". */
 const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/u;
 /** The weight of a name of a row or column that the claim says in whole. */
@@ -133,6 +136,7 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
     column: terms(column),
     figures: figuresIn(part, language),
     spans: [part, row, column].flatMap((one) => withEqualSpans(spansIn(one, language))),
+    isBlank: column !== "" && BLANK.test(part),
     isNegated: isNegated(part, language),
     states: statesIn(part, language),
   });
@@ -235,7 +239,7 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
     const most = (atoms: readonly Atom[]) => Math.max(0, ...atoms.map((atom) => closeness(atom, claim, figure)));
     const own = witness.atoms.filter(({ figures }) => holdsFigure(figures, figure));
     const isRival = (atom: Atom) =>
-      isBlank(atom) || [...atom.figures].some((other) => kindOf(other) === kindOf(figure));
+      isBlankBeside(atom, own, claim) || [...atom.figures].some((other) => kindOf(other) === kindOf(figure));
     const rivals = others.filter(isRival);
     if (own.length === 0) return true;
     if (rivals.some((rival) => isWhole(rival, own, claim))) return false;
@@ -243,9 +247,13 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
   });
 }
 
-/** True for a cell without a word, such as "–": nothing is said there. */
-function isBlank({ terms, column }: Atom): boolean {
-  return column.length > 0 && terms.length === 0;
+/** True for a blank cell in the row or column of another one, if the claim says its other name. */
+function isBlankBeside(atom: Atom, own: readonly Atom[], claim: Claim): boolean {
+  const isSame = (one: readonly string[], other: readonly string[]) => one.join(" ") === other.join(" ");
+  const isBeside = ({ row, column }: Atom) =>
+    (isSame(row, atom.row) && shareSaid(atom.column, claim) > 0) ||
+    (isSame(column, atom.column) && shareSaid(atom.row, claim) > 0);
+  return atom.isBlank && own.some(isBeside);
 }
 
 /** True if a claim says all words of a clause, one of which other clauses lack: "fabric" of "zips ten years, fabric five". */
