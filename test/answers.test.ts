@@ -498,6 +498,17 @@ t.test("the links of a menu are not quoted", async (t) => {
   );
 });
 
+t.test("a comment in a document is not read, and what stands beside it is an exact piece", async (t) => {
+  const content =
+    "# Hire\n\nA tent <!-- margin 40 % --> costs £9.\n\n<!-- old:\n\n- £7\n-->\n\n- £2 a pole\n\n1 <!-- 2";
+  const blocks = readMarkdown(content);
+  t.same(
+    blocks.map(({ text }) => text),
+    ["A tent", "costs £9.", "£2 a pole", "1 <!-- 2"],
+  );
+  for (const { text, start } of blocks) t.ok(content.startsWith(text, start));
+});
+
 t.test("a header of a Markdown table that is like the rows below it is a row", async (t) => {
   const read = (table: string) => documentSource(table).blocks.map(({ cells, columns }) => [cells, columns]);
   t.same(read("| Jetty | 2.4 m |\n|---|---|\n| Bay | 6–9 m |"), [

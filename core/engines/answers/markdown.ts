@@ -14,13 +14,24 @@ const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]{1,2000})(?
  */
 export function readMarkdown(content: string, above: readonly string[] = []): Block[] {
   const found: Block[] = [];
-  for (const [at, { headings, section, ...range }] of markdownBlocks(content.slice(0, MAX_TEXT_LENGTH)).entries()) {
+  const visible = withoutComments(content.slice(0, MAX_TEXT_LENGTH));
+  for (const [at, { headings, section, ...range }] of markdownBlocks(visible).entries()) {
     const place = { headings: [...above, ...headings], section, buttons: false };
-    for (const piece of piecesOf(content, range))
+    for (const piece of piecesOf(visible, range))
       if (piece.text !== "" && found.length < MAX_BLOCKS)
         found.push({ ...place, ...piece, links: linksOf(piece.text), ...(piece.cells ? { table: at } : {}) });
   }
   return found;
+}
+
+/** Comments are blank lines of the same length, so that what stands beside one is an exact piece. */
+function withoutComments(content: string): string {
+  const [first = "", ...others] = content.split("<!--");
+  const after = others.map((part) => {
+    const end = part.indexOf("-->");
+    return end < 0 ? `<!--${part}` : "\n".repeat("<!---->".length + end) + part.slice(end + "-->".length);
+  });
+  return first + after.join("");
 }
 
 type Piece = Pick<Block, "kind" | "text" | "start" | "cells" | "columns">;
