@@ -113,7 +113,9 @@ export async function eventListView({ events }: { events: PublicEvent[] }, reque
   const list = items.length === 0 ? html`<p>${words.none}</p>` : html`<ul class="events">${items}</ul>`;
   const head = previewAt(request, { title, summary: "", image: logoUrl });
   const logo = logoUrl !== null && html`<img class="logo" src="${logoUrl}" alt="">`;
-  return pageView({ language, title, head, body: plain(title, list, logo) });
+  const isEmbedded = isFramed(request);
+  const body = html`${plain(title, list, logo)}${isEmbedded && script}`;
+  return pageView({ language, title, head, body, isEmbedded });
 }
 
 /** The preview of a public page's link: its path without the query, which only changes how the page looks. */
@@ -140,11 +142,18 @@ function chosenLanguage({ query }: Request): string | undefined {
   return hasWords(chosen) ? wordsLanguage(chosen) : undefined;
 }
 
-/** The address of a handle's list or of an event, which keeps the language that the visitor has chosen. */
+/** The address of a handle's list or of an event, which keeps the chosen language, and the look and entries of an embedded page. */
 function addressOf(request: Request, ...path: string[]): string {
+  const kept = new URLSearchParams();
   const chosen = chosenLanguage(request);
-  const query = chosen === undefined ? "" : `?language=${chosen}`;
-  return `/apps/public/scheduling/${path.map(encodeURIComponent).join("/")}${query}`;
+  if (chosen !== undefined) kept.set("language", chosen);
+  for (const name of isFramed(request) ? ["embed", "theme", "accent", "name", "email"] : [])
+    if (request.query.has(name)) kept.set(name, request.query.get(name) ?? "");
+  return `/apps/public/scheduling/${path.map(encodeURIComponent).join("/")}${kept.size > 0 ? `?${kept}` : ""}`;
+}
+
+function isFramed({ query }: Request): boolean {
+  return query.get("embed") === "1";
 }
 
 /** Once more, the handle's other events, or the start; inside another page there is only the same address, which may be framed. */

@@ -282,6 +282,24 @@ async function run(t: Test): Promise<void> {
     await picture(page, "scheduling-embed-light");
   });
 
+  await t.test(
+    "an element that names a handle alone shows its event types, and each of them in the same frame",
+    async (t) => {
+      const { stage, page } = await visit(t, browser);
+      const attributes = 'data-svc-scheduling="acme" data-theme="dark" data-email="ada@example.com"';
+      await around(t, page, stage.service.url, `<div ${attributes}></div>`);
+      const frame = page.frameLocator("iframe");
+      const height = () => page.locator("iframe").evaluate((one) => one.clientHeight);
+      await eventually(async () => (await height()) < 500);
+      t.equal(await frame.locator("html").evaluate((root) => getComputedStyle(root).colorScheme), "dark");
+      await frame.getByRole("link", { name: "Introduction" }).click();
+      await frame.getByRole("button", { name: "11:00", exact: true }).click();
+      t.equal(await frame.getByLabel("Email", { exact: true }).inputValue(), "ada@example.com");
+      t.equal(await frame.locator("html").evaluate((root) => getComputedStyle(root).colorScheme), "dark");
+      await eventually(async () => (await page.locator("iframe").getAttribute("title")) === "Introduction");
+    },
+  );
+
   await t.test("a frame says when its event does not exist, and is no taller than that", async (t) => {
     const { stage, page } = await visit(t, browser);
     await around(t, page, stage.service.url, '<div data-svc-scheduling="acme/nothing"></div>');
