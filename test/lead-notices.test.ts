@@ -1,5 +1,6 @@
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
+import { eraseLead } from "../core/leads/leads.ts";
 import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/notices.ts";
 import { sendLeadCode } from "../core/leads/verification.ts";
 import { keys } from "../core/store/keys.ts";
@@ -338,6 +339,27 @@ t.test("a digest that is written while one of its persons is erased tells of the
   const content = await runtime.redis.hget(keys.message("acme", messages[0].messageId), "content");
   t.match(content, /bob@far\.example/);
   t.notMatch(content, /ada@far\.example/);
+});
+
+t.test("a digest counts the leads that it tells of, though one is erased while it is written", async (t) => {
+  const { service } = await open(t, { workers: [] });
+  await makeSending(service);
+  const { runtime } = service;
+  const { redis } = runtime;
+  const ids: string[] = [];
+  for (const name of ["ada", "bob", "cy"]) ids.push(await capture(service, { email: `${name}@far.example` }));
+  for (const leadId of ids) await redis.hset(keys.lead("acme", leadId), "notice", "1");
+  await redis.rpush(keys.leadDigest("acme", "1"), ...ids);
+  const llen = redis.llen.bind(redis);
+  redis.llen = (async (key: string) => {
+    await eraseLead(runtime, { handle: "acme", leadId: ids[0] as string });
+    return llen(key);
+  }) as typeof llen;
+  await sendLeadDigest(runtime, { handle: "acme", round: "1" });
+  const [message = ""] = await keyNames(redis, keys.message("acme", "*"));
+  const { subject, text } = JSON.parse((await redis.hget(message, "content")) ?? "{}");
+  const told = new Set(text.match(/\w+@far\.example/g));
+  t.equal(subject, `More new leads: ${told.size}`);
 });
 
 t.test("an erasure that failed half way can be repeated, and withdraws the waiting mail", async (t) => {

@@ -42,14 +42,15 @@ export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobDa
 
 /** Mails the leads of an hour that were not mailed singly. */
 export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobData<"leads.digest">): Promise<void> {
-  const { redis } = runtime;
   const list = keys.leadDigest(handle, round);
-  const ids = await redis.lrange(list, 0, MAX_DIGEST_LEADS - 1);
-  const others = (await redis.llen(list)) - ids.length;
+  const read = await transact(runtime.redis, (transaction) => {
+    transaction.lrange(list, 0, MAX_DIGEST_LEADS - 1).llen(list);
+  });
+  const [ids, count] = read as [string[], number];
   const leads = await unerased(runtime, handle, ids);
   const basics = await basicsOf(runtime, handle);
   if (leads.length === 0 || basics === undefined) return;
-  const content = layOut(digestLayout(basics, leads, others));
+  const content = layOut(digestLayout(basics, leads, count - ids.length));
   if ((await tellOwners(runtime, handle, { key: digestKey(round), leads, content })) === "erased")
     await sendLeadDigest(runtime, { handle, round });
 }
