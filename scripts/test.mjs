@@ -47,7 +47,7 @@ const alikeEverywhere = filesOf(`
   handle-import hostile-pauses hostile-servers house integrations-caldav integrations-google integrations-late
   integrations-links integrations-microsoft integrations-writing integrations-zoom knowledge-chunking
   knowledge-ranking languages lead-forms lead-notices lead-section lists lock openapi pages-content rolling
-  scheduling-invitations scheduling-limits scheduling-look scheduling-offers scheduling-owner
+  scheduling-invitations scheduling-limits scheduling-look scheduling-offers scheduling-orders scheduling-owner
   scheduling-owner-links scheduling-page scheduling-payment scheduling-races scheduling-recurrence
   scheduling-slots scheduling-words sentinel throttle visitor-browser webhooks-crash webhooks-nouns widget
   widget-chat widget-comfort widget-lead widget-words

@@ -1,5 +1,6 @@
 import t, { type Test } from "tap";
 import { keys } from "../core/store/keys.ts";
+import { dice } from "../fixtures/dice.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { spawnProgram } from "../fixtures/processes.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage, unlimited } from "../fixtures/scheduling/owner.ts";
@@ -44,15 +45,6 @@ async function openFronts(t: Test, stage: Stage, count: number) {
 function request(start: number, minutes: number) {
   const [from, to] = [start, start + minutes * minute].map((at) => new Date(at).toISOString());
   return { attendee: { name: "Ada", email: "ada@example.com" }, slot: { start: from, end: to } };
-}
-
-/** Numbers from 0 to below `limit` that look random and are the same in each run. */
-function dice(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
 }
 
 t.test("hundreds of visitors want one slot of several processes, and one gets it", async (t) => {
