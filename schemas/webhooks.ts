@@ -101,7 +101,7 @@ export interface FormerSecret {
 export interface StoredWebhook extends Webhook {
   secret: string;
   /** The former secrets of the last 24 hours, newest first, each with the real ms until which it signs. */
-  previous: FormerSecret[];
+  previous: FormerSecret[] | FormerSecret | null;
 }
 
 const attempt = s.component("WebhookAttempt", {

@@ -209,6 +209,11 @@ t.test("messages are listed, and one is read with its timeline", async (t) => {
     ...{ deliveries: [{ recipient: "c@far.example", status: "QUEUED" }], createdAt: /^\d{4}-\d\d-\d\dT[\d:.]+Z$/ },
   });
   t.match(timeline, [{ type: "QUEUED", recipient: "c@far.example", attempt: 0 }]);
+  const key = keys.message("acme", ids[0] as string);
+  const stored = JSON.parse((await service.runtime.redis.hget(key, "json")) as string);
+  await service.runtime.redis.hset(key, "json", JSON.stringify({ ...stored, origin: "api" }));
+  const earlier = (await owner.get(`${root}/messages/${ids[0]}`)).body.message;
+  t.same(earlier, message, "one of an earlier version has an origin");
   const other = await makeSending(service, "other");
   t.match((await other.owner.get(`/v2/handles/other/email/messages/${ids[0]}`)).body, { code: "message_not_found" });
 });

@@ -235,6 +235,13 @@ t.test("every secret of the last 24 hours signs, however often it was rotated", 
     secrets.some((secret) => JSON.stringify(stored).includes(secret.slice(6))),
     "all are stored sealed",
   );
+  // As one process of an earlier version has stored it.
+  const earlier = { ...stored, previous: stored.previous[0] };
+  await service.runtime.redis.hset(key, "json", JSON.stringify(earlier));
+  secrets.push((await rotate().expect(200)).body.webhook.secret);
+  await owner.post(`${path}/${webhook.webhookId}/test`).expect(202);
+  const [, later] = await eventually(() => receiver.received.length === 2 && receiver.received);
+  for (const secret of secrets.slice(-3)) t.ok(new Verifier(secret).verify(later?.body ?? "", later?.headers ?? {}));
 });
 
 /** The received events of each booking, in order. */

@@ -63,9 +63,9 @@ export async function findMessage(redis: Redis, handle: string, messageId: strin
   return (await findMessages(redis, handle, [messageId]))[0];
 }
 
-/** A message as its owner sees it. */
+/** A message as its owner sees it. Those of an earlier version have an origin. */
 export function viewOf(
-  { from: _from, recipients, ...message }: StoredMessage,
+  { from: _from, origin: _origin, recipients, ...message }: StoredMessage & { origin?: string },
   status: MessageStatus,
   statuses: MessageStatus[],
 ): Message {

@@ -26,8 +26,8 @@ const headerLine = s.object({
   exportedAt: s.string({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" }),
   // The base URL of the installation, with which the handle's own URLs in its content begin.
   baseUrl: s.string(),
-  // Its public domain, or null.
-  publicDomain: s.nullable(s.string()),
+  // Its public domain; null or, in earlier files, absent without one.
+  publicDomain: s.optional(s.nullable(s.string())),
   entitlements: s.array(s.string()),
   members: s.array(s.object({ userId: id, role: s.string(), email: s.nullable(s.string()) })),
   domains: s.array(s.object({ domain: s.string(), isHost: s.boolean, identity: s.nullable(s.string()) })),

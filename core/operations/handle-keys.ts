@@ -5,9 +5,9 @@ import { pipelined, scanKeys } from "../store/redis.ts";
 
 /**
  * How a kind of key is transferred when a handle moves to another installation or name: unchanged, sealed again with the importing
- * installation's key, made again by the import, or left behind.
+ * installation's key, made again by the import, or left behind. Kinds of earlier versions are in files that those have written.
  */
-type Carriage = "as is" | "sealed again" | "made again" | "left behind";
+type Carriage = "as is" | "sealed again" | "made again" | "left behind" | "of earlier versions";
 
 /** Every kind of key that a handle has, by how it is transferred; a test compares them with the key table. */
 const kinds: Readonly<Record<Carriage, string>> = {
@@ -23,6 +23,8 @@ const kinds: Readonly<Record<Carriage, string>> = {
     outbox bucket strategy-context lead-code lead-notices lead-digest far-sends email-queue email-leases email-quota mail-caps
     idempotent message-erasure catalog-lock sync-lock network-bucket busy-draft webhook-event refresh-lock provider-pause calendar-draft
     webhook-queue webhook-awake webhook-failing person-events webhook-delivery webhook-deliveries chat chat-section lead-section`,
+  "of earlier versions":
+    "rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",
 };
 
 export const carriage: Readonly<Record<string, Carriage>> = Object.fromEntries(

@@ -16,9 +16,9 @@ export function sealBinding(handle: string, webhookId: string): SealBinding {
   return { purpose: "webhook secret", context: `${handle}/${webhookId}` };
 }
 
-/** The former secrets that still sign, newest first. */
+/** The former secrets that still sign, newest first. Endpoints of earlier versions have one or null. */
 export function formerSecrets({ previous }: Pick<StoredWebhook, "previous">): FormerSecret[] {
-  return previous.filter(({ until }) => until > Date.now());
+  return [previous ?? []].flat().filter(({ until }) => until > Date.now());
 }
 
 /** A prepared secret, and the real ms until which it signs. */
