@@ -274,7 +274,7 @@ t.test("two figures side by side are of one thing, and minutes may follow a full
     ["The tours on Saturdays are at 9:30 and 14:00.", "The café opens at 9.15.", "The tours are at 9:30am."],
     from,
   );
-  goes(t, ["The tours on Saturdays are at 9:20 and 14:00.", "The café opens at 9.50."], from);
+  goes(t, ["The tours on Saturdays are at 9:20 and 14:00.", "The café opens at 9.50.", "The café opens at 21."], from);
 });
 
 t.test("a bound such as 'never more than' negates nothing, nor does the German 'noch'", async (t) => {

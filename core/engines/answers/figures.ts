@@ -20,6 +20,8 @@ const HOST =
 const PHONE =
   /(?<!\d)(?:\+|\(?0)\d[\d\s()./-]{5,24}\d|(?<!\d)\d{3}[-. ]\d{3}[-. ]\d{4}(?!\d)|(?<!\d)\d{3}[ .-]\d{3}[ .-]\d{3}(?!\d)|(?<!\d)\d{2,3}[ .-]\d{2,3}[ .-]\d{2}[ .-]\d{2}(?!\d)/g;
 const DATE = /(?<![\d./-])(?:[0-2]?\d|3[01])([./-])(?:[0-2]?\d|3[01])\1\d{2,4}(?![./-]?\d)/;
+/** In minutes. */
+const HALF_DAY = 720;
 const MIN_PHONE_DIGITS = 7;
 const MIN_GROUPED_DIGITS = 9;
 /** What may follow the hour of a time of day. */
@@ -78,7 +80,9 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   const [kind = "", unit = "", value = ""] = claim.split(" ");
   const known = [...figures];
   if (kind === "date") return known.some((one) => one.startsWith("date ") && isSameDay(one.slice(5), unit));
-  if (kind === "time") return known.some((one) => /^(?:hour|number \d+\.)/.test(one) && isTimeOf(one, Number(unit)));
+  const isTime = (one: string) =>
+    /^(?:hour|number \d+\.)/.test(one) && isTimeOf(one.split(" ")[1]!, Number(unit), true);
+  if (kind === "time") return known.some(isTime);
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
   return kind === "number" && known.some((one) => isNumberOf(one, unit));
 }
@@ -90,7 +94,7 @@ function isOnlyUnit(figures: Figures, unit: string): boolean {
 
 /** True for the hour of a time, or all of one with a full stop, and for the day of a date, also with its month: "3.10" may be the third of October. */
 function isNumberOf(figure: string, number: string): boolean {
-  if (figure.startsWith("time ")) return isHour(Number(figure.slice(5)), number);
+  if (figure.startsWith("time ")) return isTimeOf(number, Number(figure.slice(5)));
   if (!figure.startsWith("date ")) return false;
   const [day = "", month] = number.split(".");
   return figure
@@ -99,17 +103,12 @@ function isNumberOf(figure: string, number: string): boolean {
     .some((one) => (month ? one === `${Number(month)}-${Number(day)}` : one.endsWith(`-${day}`)));
 }
 
-/** True for a time on the hour or with its minutes behind a full stop (`hour 9`, `number 9.3`), in the afternoon too if the hour is up to twelve. */
-function isTimeOf(figure: string, minutes: number): boolean {
-  const [hour, part = ""] = figure.slice(figure.indexOf(" ")).split(".");
-  return [0, 12].some((half) => (Number(hour) + half) * 60 + Number(part.padEnd(2, "0")) === minutes);
-}
-
-/** True for the hour of a time, or for its hour and minutes: "9", "9.3". */
-function isHour(minutes: number, time: string): boolean {
-  const [hour, part] = time.split(".");
-  const isMinute = part === undefined || Number(part.padEnd(2, "0")) === minutes % 60;
-  return isMinute && Number(hour) <= 24 && Math.floor(minutes / 60) % 12 === Number(hour) % 12;
+/** True for a time of either half of the day, "9.3" for 9:30 and 21:30; without its minutes for any time of the hour, unless `isWhole`. */
+function isTimeOf(number: string, minutes: number, isWhole = number.includes(".")): boolean {
+  const [hour, part = ""] = number.split(".");
+  const said = Number(hour) * 60 + Number(part.padEnd(2, "0"));
+  const meant = isWhole ? minutes : minutes - (minutes % 60);
+  return said === meant || (said <= HALF_DAY && (said + HALF_DAY) % (2 * HALF_DAY) === meant);
 }
 
 function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExpExecArray): void {
