@@ -484,20 +484,21 @@ t.test("a payment that was refunded before it is reported accepts no booking", a
   t.equal((await statusOf(service, answer.bookingUid)).status, "REJECTED");
 });
 
-t.test("a refund is retried while the provider is down", async (t) => {
-  const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
-  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
-  await connect(owner);
-  const uid = await bookPaid(service, stripe);
-  stripe.isDown = true;
-  await owner.post(`${owned}/bookings/${uid}/cancel`).send({}).expect(200);
-  const queue = service.runtime.queues.queue("scheduling");
-  await eventually(async () => (await queue.getJobs(["delayed"])).some(({ attemptsMade }) => attemptsMade > 0));
-  t.equal((await statusOf(service, uid)).payment.status, "REFUND_DUE");
-  stripe.isDown = false;
-  await refundedOf(service, uid);
-  t.equal(stripe.refunds.length, 1);
-});
+for (const fault of ["isDown", "isBusy"] as const)
+  t.test(`a refund is retried while the provider ${fault}`, async (t) => {
+    const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+    await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+    await connect(owner);
+    const uid = await bookPaid(service, stripe);
+    stripe[fault] = true;
+    await owner.post(`${owned}/bookings/${uid}/cancel`).send({}).expect(200);
+    const queue = service.runtime.queues.queue("scheduling");
+    await eventually(async () => (await queue.getJobs(["delayed"])).some(({ attemptsMade }) => attemptsMade > 0));
+    t.equal((await statusOf(service, uid)).payment.status, "REFUND_DUE");
+    stripe[fault] = false;
+    await refundedOf(service, uid);
+    t.equal(stripe.refunds.length, 1);
+  });
 
 /** The mails about failed refunds. */
 const failures = ({ mails }: MailServer) =>

@@ -23,16 +23,16 @@ export async function erasePerson(
   const { redis } = runtime;
   const instant = instantAt(runtime, until);
   const list = keys.emailEvents(handle, `to:${address}`);
-  const erased: string[] = [];
+  const erased = new Set<string>();
   for (const messageId of new Set((await redis.zrevrange(list, 0, -1)).map(messageOf))) {
     const message = await findMessage(redis, handle, messageId);
     if (message !== undefined && message.createdAt > instant) continue;
-    erased.push(messageId);
+    erased.add(messageId);
     await withLock(redis, keys.messageErasure(handle, messageId), () =>
       eraseFrom(runtime, { handle, messageId, address }),
     );
   }
-  const events = (await redis.zrange(list, 0, "-1")).filter((name) => erased.includes(messageOf(name)));
+  const events = (await redis.zrange(list, 0, "-1")).filter((name) => erased.has(messageOf(name)));
   if (events.length > 0) await redis.zrem(list, ...events);
   await eraseSuppression(runtime, { handle, digest: address, until: instant });
   await eraseEventsOf(runtime, { handle, person: address, until });

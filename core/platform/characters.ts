@@ -58,12 +58,12 @@ export function asciiDigits(text: string): string {
   return text.replace(/(?![0-9])\p{Nd}/gu, asciiDigit);
 }
 
-/** The decimal digits of each script are a block of ten code points. */
+/** The decimal digits of a script are ten code points, some directly before those of another one. */
 function asciiDigit(digit: string): string {
   const point = digit.codePointAt(0)!;
-  let value = 0;
-  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(point - value - 1))) value++;
-  return String(value);
+  let before = 0;
+  while (/\p{Nd}/u.test(String.fromCodePoint(point - before - 1))) before++;
+  return String(before % 10);
 }
 
 /** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */

@@ -162,9 +162,10 @@ async function clientOf({ env, outbound }: Caller): Promise<Stripe> {
   const httpClient = Client.createFetchHttpClient(async (url, init) => {
     const [, host, path] = /^https:\/\/(api|connect)\.stripe\.com(.*)/.exec(String(url)) ?? [];
     const answer = await send(`${host === "api" ? env.STRIPE_API_BASE : env.STRIPE_CONNECT_BASE}${path}`, init);
+    if (answer.status === 200) return answer;
     // To the client, an answer without an error is a success, whatever its status.
-    if (answer.status >= 500) throw new Error(`Stripe answered ${answer.status}.`);
-    return answer;
+    const { error } = asObject(await answer.json());
+    return Response.json({ error: error || {} }, { status: answer.status });
   });
   return new Client(env.STRIPE_SECRET_KEY ?? "", { httpClient, maxNetworkRetries: 0, telemetry: false });
 }
