@@ -615,6 +615,7 @@ t.test(
     t.match(await partsOf(inbox.mails[1]!), {
       subject: /^Confirmed: Introduction/,
       text: /^This booking is confirmed\./,
+      calendar: /^BEGIN:VCALENDAR/,
     });
     t.same(
       inbox.mails.map(({ to }) => to),

@@ -1,4 +1,5 @@
 import nodemailer from "nodemailer";
+import type { MimeFile } from "../engines/mail/mail.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { keyDigest } from "../store/idempotency.ts";
@@ -10,21 +11,36 @@ interface ServiceMail {
   text: string;
   html: string;
   replyTo?: string;
+  attachments?: MimeFile[];
 }
 
 /**
  * Sends a mail from the installation's own address, outside any handle's senders, over a separate connection. It stores no message and no
  * event. `transactional_email_queue_unavailable` without a mail server.
  */
-export async function sendServiceMail(env: Env, to: string, { key, replyTo, ...content }: ServiceMail): Promise<void> {
+export async function sendServiceMail(
+  env: Env,
+  to: string,
+  { key, replyTo, attachments: files = [], ...content }: ServiceMail,
+): Promise<void> {
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
   const transport = nodemailer.createTransport(env.SMTP_URL);
   const envelope = { from: { name: "", address: senderOf(env) }, to: { name: "", address: to } };
   const messageId = `<${keyDigest(key)}@${senderOf(env).split("@")[1]}>`;
+  const attachments = files.map((file) => ({ ...file, encoding: "base64" }));
   const answers = replyTo === undefined ? {} : { replyTo: { name: "", address: replyTo } };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
-    await transport.sendMail({ ...envelope, ...answers, messageId, headers: automatic, ...content, ...closed, signal });
+    await transport.sendMail({
+      ...envelope,
+      ...answers,
+      messageId,
+      headers: automatic,
+      ...content,
+      attachments,
+      ...closed,
+      signal,
+    });
   } catch (error) {
     // The server's reply may contain the address, and failures are logged.
     const { responseCode, code } = error as { responseCode?: number; code?: string };

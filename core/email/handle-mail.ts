@@ -12,7 +12,7 @@ const SENT_RETENTION_SECONDS = 400 * 86_400;
 const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
 /** A mail that the service writes for a handle, to one person. */
-interface HandleMail extends Pick<MailRequest, "handle" | "caps" | "denied" | "leads"> {
+interface HandleMail extends Pick<MailRequest, "handle" | "attachments" | "caps" | "denied" | "leads"> {
   to: string;
   content: { subject: string; text: string; html: string; replyTo?: string };
   /** Identifies the mail, so that it is sent once. */
@@ -31,10 +31,13 @@ export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise
 }
 
 /** A crash after the mail was accepted may repeat it, but never loses one. */
-async function sendByService(runtime: Runtime, { handle, to, content, key }: HandleMail): Promise<void> {
+async function sendByService(
+  runtime: Runtime,
+  { handle, to, content, attachments = [], key }: HandleMail,
+): Promise<void> {
   const { env, redis } = runtime;
   const sent = keys.emailOnce(handle, keyDigest(key));
   if ((await redis.exists(sent)) || (await findSuppression(runtime, handle, to))) return;
-  await sendServiceMail(env, to, { key: `${handle} ${key}`, ...content });
+  await sendServiceMail(env, to, { key: `${handle} ${key}`, ...content, attachments });
   await redis.set(sent, "service", "EX", SENT_RETENTION_SECONDS);
 }
