@@ -1076,6 +1076,8 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
     "a list of many items": `<p>Tools:</p><ul>${"<li>a".repeat(25_000)}</ul>`,
     "a long lead-in": `<p>${long}:</p><ul>${"<li>a b".repeat(10_000)}</ul>`,
     "long headings": `${[1, 2, 3, 4].map((level) => `<h${level}>${long}</h${level}>`).join("")}<ul>${"<li>a b".repeat(10_000)}</ul>`,
+    "elements side by side": `<p>${flood("<i>words</i>")}</p>`,
+    "raised figures": `<p>${flood("9<sup>1</sup>")}</p>`,
     "long columns": `<table><tr><th>${long}<th>B</tr>${"<tr><td>a<td>b".repeat(4000)}</table>`,
   };
   const documents = {
@@ -1101,6 +1103,17 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
       t.type(grounding.end(), "string");
     }
   }
+});
+
+t.test("elements side by side take no longer to read than others", async (t) => {
+  const timeOf = (between: string) => {
+    const from = performance.now();
+    const piece = `<sup>1</sup>${between}<i>words</i>${between}`;
+    readHtml(`<p>${"x ".repeat(100_000)}${piece.repeat(9000)}`);
+    return performance.now() - from;
+  };
+  timeOf(" ");
+  t.ok(timeOf("") < 200 + 5 * timeOf(" "));
 });
 
 t.test("a text of signs that stand for whole phrases takes no longer to read than one of words", async (t) => {

@@ -11,6 +11,7 @@ const MAX_FRAGMENT_LENGTH = 512 * 1024;
 const MAX_LABEL_LENGTH = 120;
 const MAX_LINKS = 500;
 const MAX_SPAN = 50;
+const TAIL_LENGTH = 4;
 /** Questions of a `details` or a `dl` are headings below h6. */
 const QUESTION_LEVEL = 7;
 
@@ -67,8 +68,8 @@ class HtmlReader {
   readonly #links: Link[] = [];
   readonly #seen = new Set<string>();
   #line = "";
-  /** The line ends in a space. */
-  #isSpaced = false;
+  /** Its last characters. */
+  #tail = "";
   /** The next text begins an element right after another. */
   #isBeside = false;
   #lineLinks: Link[] = [];
@@ -188,25 +189,24 @@ class HtmlReader {
   }
 
   #add(text: string): void {
-    if (this.#isBeside && isApart(`${this.#line.slice(-4)}\n${text.slice(0, 3)}`)) this.#append(" ");
+    if (this.#isBeside && isApart(`${this.#tail}\n${text.slice(0, 3)}`)) this.#append(" ");
     this.#isBeside = false;
-    const spaced = (this.#raised > 0 ? raised(text, /\d$/.test(this.#line)) : text).replace(/\s+/g, " ");
-    this.#append(this.#line === "" || this.#isSpaced ? spaced.trimStart() : spaced);
+    const spaced = (this.#raised > 0 ? raised(text, /\d$/.test(this.#tail)) : text).replace(/\s+/g, " ");
+    this.#append(/^$| $/.test(this.#tail) ? spaced.trimStart() : spaced);
     if (this.#label !== undefined) this.#label += spaced;
     if (this.#bold > 0) this.#bolded += lengthOf(spaced);
   }
 
   /** Each entity of a text comes by itself: to look at the whole line each time would take quadratic time. */
   #append(text: string): void {
-    if (text === "") return;
     this.#line += text;
-    this.#isSpaced = text.endsWith(" ");
+    this.#tail = (this.#tail + text.slice(-TAIL_LENGTH)).slice(-TAIL_LENGTH);
   }
 
   /** Ends a line; within a cell, a block only separates words. */
   #endLine(): void {
     if (this.#rows) {
-      if (this.#line !== "" && !this.#isSpaced) this.#append(" ");
+      if (/[^ ]$/.test(this.#tail)) this.#append(" ");
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
@@ -232,6 +232,7 @@ class HtmlReader {
   #takeLine(): string {
     const text = visibleCharacters(this.#line).trim();
     this.#line = "";
+    this.#tail = "";
     this.#linked = 0;
     this.#bolded = 0;
     return text;
