@@ -189,6 +189,10 @@ t.test("each day of a list and both ends of a span are dates, and a word between
   goes(t, ["The park is open until 1 October.", "The carving course takes place on 12 May."], from);
   goes(t, ["Groups get a tour on 10 June."], from);
   passes(t, ["The concert costs €10."], openLibrary([documentSource("Concert: €10, 12 May.")]));
+  const walk = openLibrary([documentSource("The walk is on June 3, 10 a.m. The market is on June 5, 9–12.")]);
+  passes(t, ["The walk is on June 3 at 10 a.m.", "The market is open on June 5 from 9:00 to 12:00."], walk);
+  goes(t, ["The walk is on June 10.", "The market is on June 9."], walk);
+  goes(t, ["The yoga class is on May 12."], openLibrary([documentSource("Yoga class: May 4, 12 places left.")]));
   const inFrench = openLibrary([documentSource("Le stage de poterie a lieu du 3 au 5 mai.")]);
   t.not(filtered("Le stage de poterie commence le 3 mai.", 7, { from: inFrench, language: "fr" }).text, "");
 });

@@ -4,6 +4,8 @@ import { lazyByKey } from "../../platform/lazy.ts";
 import { UNIT } from "./amounts.ts";
 import { alternatives } from "./phrases.ts";
 
+/** What may follow the hour of a time of day. */
+export const AFTER_HOUR = `(?:${alternatives("clock")}|h|[ap]\\.?m)\\b`;
 /** "16.04.2027", "6/3/27", "2027-04-16". */
 const FULL =
   /(?<![\d./-])(?:(\d{4})-(\d{2})-(\d{2})|(\d{1,2})([./])\s?(\d{1,2})\5\s?(\d{4}|\d{2})|(\d{1,2})-(\d{1,2})-(\d{4}))(?![./-]?\d)/g;
@@ -65,13 +67,15 @@ const calendarOf = lazyByKey((language: string) => {
   const of = alternatives("ofMonth");
   const year = `(?:,?\\s(?:(?:${of})\\s)?(\\d{4})(?!\\d))?`;
   const and = wordsOf(language).answers.connectors.filter((phrase) => !phrase.includes(" "));
-  const between = `(?:\\s?[-–/&,]\\s?|\\s(?:${[alternatives("ranges", "toDay"), ...and].join("|")})\\s)`;
+  const to = `(?:\\s?[-–]\\s?|\\s(?:${alternatives("ranges", "toDay")})\\s)`;
+  const between = `(?:${to}|\\s?[/&]\\s?|\\s(?:${and.join("|")})\\s)`;
   // "1st", "1er", "1." and "1°"
-  const day = "\\d{1,2}(?!\\d|\\s?[ap]m)(?:[.°]|\\p{L}{1,2}(?!\\p{L}))?";
-  const days = `(${day}(?:${between}${day}){0,9})`;
+  const day = `\\d{1,2}(?!\\d|\\s?${AFTER_HOUR})(?:[.°]|\\p{L}{1,2}(?!\\p{L}))?`;
+  // The span in "May 4, 9–12" is of hours, and "May 4, 12 places" no list.
+  const days = (afterComma = "") => `(${day}(?:${between}${day}|\\s?,\\s?${day}${afterComma}){0,9})`;
   // "1st of May", "1 de mayo", but not "€1, 3 May"
-  const dayFirst = `(?=\\d)(?<![\\d.,:/]|(?<!\\d\\s?)${UNIT}\\s?)${days}\\s(?:(?:${of})\\s)?${name}${year}`;
-  const monthFirst = `(?<!\\p{L})${name}\\s${days}(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
+  const dayFirst = `(?=\\d)(?<![\\d.,:/]|(?<!\\d\\s?)${UNIT}\\s?)${days()}\\s(?:(?:${of})\\s)?${name}${year}`;
+  const monthFirst = `(?<!\\p{L})${name}\\s${days(`(?!${to}\\d|(?!${between})\\s\\p{L})`)}(?![.:]?\\d|\\s?[-–]\\s?\\d|\\s?${UNIT})${year}`;
   const parts = new Intl.DateTimeFormat(language, { day: "numeric", month: "long" }).formatToParts(0);
   const order = parts.map(({ type }) => type);
   const numeric = new Intl.DateTimeFormat(language, { day: "numeric", month: "numeric" }).format(0);

@@ -1,6 +1,6 @@
 import { asciiDigits, compatible, visibleCharacters } from "../../platform/characters.ts";
 import { UNIT, unitNamed } from "./amounts.ts";
-import { isSameDay, withoutDates } from "./dates.ts";
+import { AFTER_HOUR, isSameDay, withoutDates } from "./dates.ts";
 import { spansIn } from "./measures.ts";
 import { alternatives } from "./phrases.ts";
 import { plainNumber, wordsIn } from "./words.ts";
@@ -24,8 +24,6 @@ const DATE = /(?<![\d./-])(?:[0-2]?\d|3[01])([./-])(?:[0-2]?\d|3[01])\1\d{2,4}(?
 const HALF_DAY = 720;
 const MIN_PHONE_DIGITS = 7;
 const MIN_GROUPED_DIGITS = 9;
-/** What may follow the hour of a time of day. */
-export const AFTER_HOUR = `(?:${alternatives("clock")}|h|[ap]\\.?m)\\b`;
 const TIME = new RegExp(
   `(?<![\\d.,:])(\\d{1,2})(?:(?::|\\s?h\\s?)(\\d{2})(?!\\d)|\\.(\\d{2})(?=\\s?${AFTER_HOUR})|(?=\\s?${AFTER_HOUR}))(?:\\s?([ap])\\.?m\\b\\.?)?`,
   "gi",

@@ -2,7 +2,7 @@ import { fold } from "../../platform/characters.ts";
 import { calendarNames } from "../../platform/formats.ts";
 import { lazy } from "../../platform/lazy.ts";
 import { UNIT } from "./amounts.ts";
-import { AFTER_HOUR } from "./figures.ts";
+import { AFTER_HOUR } from "./dates.ts";
 import { isAbout } from "./matching.ts";
 import { isMeasure, isMeasured, type Measure } from "./measures.ts";
 import { alternatives } from "./phrases.ts";
