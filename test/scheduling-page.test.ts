@@ -495,6 +495,17 @@ async function run(t: Test): Promise<void> {
     await picture(page, "scheduling-embedded");
   });
 
+  await t.test("a frame shows the address of a booking that no mail has", async (t) => {
+    const { stage, page, uid } = await manage(t, browser);
+    const own = `${stage.service.url}${place}/intro?booking=${uid}`;
+    await page.goto(`${own}&embed=1`);
+    await page.getByRole("link", { name: own, exact: true }).waitFor();
+    t.same(await violations(page), []);
+    await page.goto(own);
+    await page.getByRole("button", { name: "Cancel booking" }).waitFor();
+    t.equal(await page.getByText(own).count(), 0);
+  });
+
   await t.test("a handle's events are a list of links", async (t) => {
     const { stage, page } = await visit(t, browser, {
       event: { description: "Half an hour to get to know each other." },

@@ -1,7 +1,7 @@
 import { formatMoney } from "../../../core/platform/formats.ts";
 import { fillPlaceholders } from "../../../core/platform/placeholders.ts";
 import type { Booking } from "../../../schemas/scheduling.ts";
-import { parseWebAddress } from "../agent/address.ts";
+import { link, parseWebAddress } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 import { calendarLinks } from "./calendars.ts";
 import type { Step } from "./details.ts";
@@ -12,7 +12,7 @@ import { pageIcon } from "./icons.ts";
 import { bookingRows, isEnded } from "./info.ts";
 import { endedTo } from "./problem.ts";
 import { dateText, locale, timeText } from "./times.ts";
-import { addressOf, visit, words } from "./visit.ts";
+import { addressOf, ownAddressOf, visit, words } from "./visit.ts";
 
 /** Ms between two polls of a booking that awaits its payment. */
 const PAYMENT_PAUSE_MS = 3000;
@@ -32,6 +32,7 @@ export function bookedStep(host: Host, booking: Booking, change?: string): Step 
     element("div.seal", pageIcon(seals[look])),
     heading,
     element("p.muted", text),
+    keptAddress(host, booking),
     bookingRows(booking),
     booking.status === "ACCEPTED" && !isPast(host, booking) && calendarLinks(host, booking),
     actions(host, booking),
@@ -54,6 +55,13 @@ function stateOf(host: Host, booking: Booking): [look: keyof typeof seals, title
   const isNew = visit.booking?.bookingUid !== bookingUid;
   if (isNew) return ["good", words.accepted, fillPlaceholders(words.bookedText, { email })];
   return ["good", words.accepted, visit.event ? words.acceptedText : words.noLonger];
+}
+
+/** The address to keep if no mail has it: a frame shows none. */
+function keptAddress(host: Host, booking: Booking): HTMLElement | undefined {
+  if (!visit.isEmbedded || visit.isMailed || isEnded(booking) || isPast(host, booking)) return undefined;
+  const address = ownAddressOf(booking.bookingUid);
+  return element("p.address", link(address, address));
 }
 
 /** How a booking ended, and whether it is refunded: always if its slot was lost. */

@@ -2,7 +2,7 @@ import type { Booking } from "../../../schemas/scheduling.ts";
 import { link } from "../agent/address.ts";
 import { element } from "../agent/element.ts";
 import type { Host } from "./host.ts";
-import { addressOf, visit, words } from "./visit.ts";
+import { ownAddressOf, visit, words } from "./visit.ts";
 
 /** Links that add a booking to the usual calendars, and its file for all others. */
 export function calendarLinks({ calls }: Host, booking: Booking): HTMLElement {
@@ -48,12 +48,10 @@ function outlookAddress(site: string, booking: Booking): string {
 
 /** The title, text and place of the calendar entry. The text links to the booking, outside any frame. */
 function eventTexts(booking: Booking): { title: string; text: string; place: string } {
-  const address = new URL(addressOf(booking.bookingUid), location.href);
-  for (const parameter of ["embed", "theme", "accent"]) address.searchParams.delete(parameter);
   const description = visit.event?.description ?? "";
   return {
     title: `${booking.title} · ${visit.host.name}`,
-    text: [description.slice(0, 1000), address.href].filter(Boolean).join("\n\n"),
+    text: [description.slice(0, 1000), ownAddressOf(booking.bookingUid)].filter(Boolean).join("\n\n"),
     place: booking.meetingUrl ?? booking.location?.label ?? "",
   };
 }

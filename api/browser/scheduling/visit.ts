@@ -26,3 +26,10 @@ export function addressOf(bookingUid?: string, language?: string): string {
   // The page of an earlier booking may have been opened under an earlier slug.
   return `/apps/public/scheduling/${visit.handle}/${visit.eventSlug}${query.size > 0 ? `?${query}` : ""}`;
 }
+
+/** The whole URL of a booking, outside any frame. */
+export function ownAddressOf(bookingUid: string): string {
+  const address = new URL(addressOf(bookingUid), location.href);
+  for (const parameter of ["embed", "theme", "accent"]) address.searchParams.delete(parameter);
+  return address.href;
+}
