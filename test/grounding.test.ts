@@ -212,6 +212,38 @@ t.test("no price of a row is said of its blank cell, or of a row that has the pr
   ]);
   passes(t, ["The Team plan with chat costs $9.", "The Pro plan costs $19 and has a balcony."], plans);
   goes(t, ["The Free plan costs $9."], plans);
+  for (const cross of ["✗", "❌", "x", "n/a", "–", "no"]) {
+    const table = `| Plan | Price | Chat |\n|---|---|---|\n| Free | $2 | ${cross} |\n| Team | $9 | ✓ |`;
+    goes(t, ["The Free plan with chat costs $2."], openLibrary([documentSource(table)]));
+  }
+  const balconies = openLibrary([
+    documentSource(
+      "| Zimmer | Preis | Balkon |\n|---|---|---|\n| Einzelzimmer | 60 € | nein |\n| Doppelzimmer | 80 € | ja |",
+    ),
+  ]);
+  const german = { from: balconies, language: "de" };
+  t.equal(filtered("Das Einzelzimmer kostet 60 € und hat einen Balkon.", 7, german).text, "");
+  t.not(filtered("Das Doppelzimmer kostet 80 € und hat einen Balkon.", 7, german).text, "");
+  const classes = openLibrary([
+    documentSource("| | Monday | Tuesday |\n|---|---|---|\n| Yoga | 9:00 | – |\n| Pilates | – | 10:00 |"),
+  ]);
+  passes(t, ["Yoga is on Mondays at 9:00."], classes);
+  goes(t, ["Yoga is on Tuesdays at 9:00.", "Pilates is on Mondays at 10:00."], classes);
+});
+
+t.test("a bound that denies more is none from below, and a price is no time", async (t) => {
+  for (const bound of ["no more than", "never more than", "up to"]) {
+    const from = openLibrary([documentSource(`A group has ${bound} 8 people.`)]);
+    passes(t, ["A group has at most 8 people."], from);
+    goes(t, ["A group has more than 8 people.", "A group has at least 8 people."], from);
+  }
+  for (const bound of ["nicht mehr als", "nie mehr als"]) {
+    const german = { from: openLibrary([documentSource(`Eine Gruppe hat ${bound} 8 Personen.`)]), language: "de" };
+    t.not(filtered("Eine Gruppe hat höchstens 8 Personen.", 7, german).text, "");
+    t.equal(filtered("Eine Gruppe hat mehr als 8 Personen.", 7, german).text, "");
+    t.equal(filtered("Eine Gruppe hat mindestens 8 Personen.", 7, german).text, "");
+  }
+  goes(t, ["Lunch is at 12:30."], openLibrary([documentSource("Lunch costs £12.30.")]));
 });
 
 t.test("what a text says of some days of the week, a sentence says of no others", async (t) => {

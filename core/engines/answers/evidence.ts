@@ -48,7 +48,7 @@ interface Atom {
   column: readonly string[];
   figures: Figures;
   spans: readonly Quantity[];
-  /** True for an empty cell or a dash, which says nothing; a check mark says yes. */
+  /** True for an empty cell, a dash or a cross, which says nothing; a check mark says yes. */
   isBlank: boolean;
   isNegated: boolean;
   states: readonly number[];
@@ -70,7 +70,7 @@ export interface Witness {
   atoms: readonly Atom[];
 }
 
-const BLANK = /^[\s\p{Pd}]*$/u;
+const BLANK = /^(?:[\s\p{Pd}x×✕✖✗✘❌❎]*|n\/?a)$/iu;
 /** A range or a sign: "8–13", "14+". */
 const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/u;
 /** The weight of a name of a row or column that the claim says in whole. */
@@ -221,6 +221,8 @@ function daysAgree(witness: Witness, all: readonly Witness[], { days, figures }:
 function boundsAgree({ text, unit }: Witness, { bounds, figures }: Claim): boolean {
   if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
   const said = boundsIn(text, unit.section.language);
+  const isRaised = (kind: (typeof bounds)[number]) => kind === "atLeast" || kind === "more";
+  if (bounds.every(isRaised) && said.length > 0 && said.every((kind) => kind === "atMost")) return false;
   const isSaid = (bound: "atLeast" | "atMost", near: "more" | "less") =>
     !bounds.includes(bound) || said.some((kind) => kind === bound || kind === near || kind === "both");
   return isSaid("atLeast", "more") && isSaid("atMost", "less");
@@ -251,9 +253,15 @@ export function figuresAgree(witness: Witness, all: readonly Witness[], claim: C
 function isBlankBeside(atom: Atom, own: readonly Atom[], claim: Claim): boolean {
   const isSame = (one: readonly string[], other: readonly string[]) => one.join(" ") === other.join(" ");
   const isBeside = ({ row, column }: Atom) =>
-    (isSame(row, atom.row) && shareSaid(atom.column, claim) > 0) ||
-    (isSame(column, atom.column) && shareSaid(atom.row, claim) > 0);
+    (isSame(row, atom.row) && isNamed(atom.column, claim)) || (isSame(column, atom.column) && isNamed(atom.row, claim));
   return atom.isBlank && own.some(isBeside);
+}
+
+/** True if a claim says a word or number of a name, or one like it. */
+function isNamed(name: readonly string[], claim: Claim): boolean {
+  return (
+    claim.words.some(({ likeness }) => nearest(name, likeness) > 0) || name.some((term) => saysNumber(claim, term))
+  );
 }
 
 /** True if a claim says all words of a clause, one of which other clauses lack: "fabric" of "zips ten years, fabric five". */

@@ -78,8 +78,7 @@ export function holdsFigure(figures: Figures, claim: string): boolean {
   const [kind = "", unit = "", value = ""] = claim.split(" ");
   const known = [...figures];
   if (kind === "date") return known.some((one) => one.startsWith("date ") && isSameDay(one.slice(5), unit));
-  const isTime = (one: string) =>
-    /^(?:hour|number \d+\.)/.test(one) && isTimeOf(one.split(" ")[1]!, Number(unit), true);
+  const isTime = (one: string) => one.startsWith("hour ") && isTimeOf(one.slice(5), Number(unit), true);
   if (kind === "time") return known.some(isTime);
   if (kind === "amount") return figures.has(`number ${value}`) && isOnlyUnit(figures, unit);
   return kind === "number" && known.some((one) => isNumberOf(one, unit));
@@ -113,7 +112,6 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
   const compact = token.replace(/[ \u00a0\u202f'’]/g, "");
   // An amount has the same value with zeros at its end.
   const value = plainNumber(compact).replace(/^(\d+\.\d*?[1-9])0+$/, "$1");
-  if (token.endsWith(".00")) found.add(`hour ${value}`);
   // A date or a version is several numbers.
   for (const part of /^\d+(?:\.\d+){2,}$/.test(value) ? value.split(".") : [value])
     found.add(`number ${plainNumber(part)}`);
@@ -121,6 +119,7 @@ function addNumber(found: Set<string>, text: string, { 0: token, index }: RegExp
   const before = UNIT_BEFORE.exec(text.slice(Math.max(0, index - 6), index))?.[1];
   const unit = before ?? UNIT_AFTER.exec(text.slice(end, end + 16))?.[1];
   if (unit !== undefined) found.add(`amount ${unitNamed(unit)} ${value}`);
+  else if (/^\d{1,2}\.\d{2}$/.test(token)) found.add(`hour ${value}`);
 }
 
 /** True for the name of a currency, of a percentage or of a part of the day. */

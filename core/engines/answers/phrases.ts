@@ -108,7 +108,14 @@ export function statesIn(text: string, language: string): number[] {
 /** The kinds of words in a text that make a figure a bound, such as "at least" and "or more". */
 export function boundsIn(text: string, language: string): Bound[] {
   const { bounds } = wordsOf(language).answers;
-  return (Object.keys(bounds) as Bound[]).filter((kind) => holdsPhrase(plainWords(text), bounds[kind]));
+  const plain = plainWords(text);
+  // "No more than" is not "more".
+  const rest = ` ${plain}`
+    .split(pattern(bounds.atMost, "", "(?= |$)"))
+    .join(" ;")
+    .trim();
+  const isSaid = (kind: Bound) => holdsPhrase(kind === "atMost" ? plain : rest, bounds[kind]);
+  return (Object.keys(bounds) as Bound[]).filter(isSaid);
 }
 
 function hasWordOf(text: string, list: string): boolean {
