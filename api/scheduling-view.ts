@@ -160,7 +160,7 @@ function isFramed({ query }: Request): boolean {
 function wayOn(fail: Fail, request: Request, language: string): Part {
   const { ways } = wordsOf(language);
   if (!fail.permanent) return cardLink(ways.again, request.address);
-  if (request.query.has("embed")) return undefined;
+  if (isFramed(request)) return undefined;
   const { handle = "", eventSlug } = request.parameters;
   return eventSlug === undefined ? cardLink(ways.home, "/") : cardLink(ways.events, addressOf(request, handle));
 }

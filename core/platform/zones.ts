@@ -79,7 +79,7 @@ export function isZone(name: string): boolean {
   return name.length <= MAX_NAME_LENGTH && names.memo(name);
 }
 
-/** The zone of a name that another runtime has stored, or a provider gives: itself if it is known here, else UTC. */
+/** The zone of a name that another runtime has stored: itself if it is known here, else UTC. */
 export function storedZone(name: string): string {
   return isZone(name) ? name : "UTC";
 }

@@ -165,7 +165,8 @@ async function clientOf({ env, outbound }: Caller): Promise<Stripe> {
     if (answer.status === 200) return answer;
     // To the client, an answer without an error is a success, whatever its status.
     const { error } = asObject(await answer.json());
-    return Response.json({ error: error || {} }, { status: answer.status });
+    const message = `Stripe answered ${answer.status}.`;
+    return Response.json({ error: error || { message } }, { status: answer.status });
   });
   return new Client(env.STRIPE_SECRET_KEY ?? "", { httpClient, maxNetworkRetries: 0, telemetry: false });
 }
