@@ -67,8 +67,9 @@ const TALK = [
 ] as const;
 /** Phrases of private matters in every language, since that of a short text is easily mistaken. */
 const PRIVATE = Object.values(languages).flatMap(({ answers }) => answers.declines);
-/** Those that no question for help asks about, such as "admin password". */
+/** Those that no question for help asks about, such as "admin password", unless it asks how to change one. */
 const SECRETS = Object.values(languages).flatMap(({ answers }) => answers.secrets);
+const RESETS = Object.values(languages).flatMap(({ answers }) => answers.resets);
 /** Beginnings of questions for help, such as "How do I reset my password?": they ask for no secret. */
 const HELP = Object.values(languages).flatMap(({ answers }) => answers.help);
 /** Only contact details answer a wish for contact: a sentence with "call" or "contact" in it does not. */
@@ -178,7 +179,8 @@ function besides(asks: readonly Ask[], subjects: readonly Subject[]): Subject[] 
 
 function intentOf(plain: string, language: string): Question["intent"] {
   const isHelp = startsWithPhrase(plain, HELP);
-  if (holdsPhrase(plain, SECRETS) || (!isHelp && holdsPhrase(plain, PRIVATE))) return "declined";
+  const isSecret = holdsPhrase(plain, SECRETS) && !(isHelp && holdsPhrase(plain, RESETS));
+  if (isSecret || (!isHelp && holdsPhrase(plain, PRIVATE))) return "declined";
   return TALK.find(({ list }) => isPhrase(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]))
     ?.intent;
 }
