@@ -31,16 +31,7 @@ export async function sendServiceMail(
   const answers = replyTo === undefined ? {} : { replyTo: { name: "", address: replyTo } };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
-    await transport.sendMail({
-      ...envelope,
-      ...answers,
-      messageId,
-      headers: automatic,
-      ...content,
-      attachments,
-      ...closed,
-      signal,
-    });
+    await transport.sendMail({ ...envelope, ...answers, messageId, ...content, attachments, ...fixed, signal });
   } catch (error) {
     // The server's reply may contain the address, and failures are logged.
     const { responseCode, code } = error as { responseCode?: number; code?: string };
@@ -53,8 +44,7 @@ export async function sendServiceMail(
 /** Ms for a whole mail (RFC 5321, section 4.5.3.2.6): a server that trickles its replies is never silent. */
 const TIMEOUT_MS = 600_000;
 
-const automatic = { "Auto-Submitted": "auto-generated" };
-const closed = { disableFileAccess: true, disableUrlAccess: true };
+const fixed = { headers: { "Auto-Submitted": "auto-generated" }, disableFileAccess: true, disableUrlAccess: true };
 
 function senderOf({ LOGIN_MAIL_FROM, PUBLIC_DOMAIN, BASE_URL }: Env): string {
   const domain = PUBLIC_DOMAIN?.replace(/:\d+$/, "") ?? new URL(BASE_URL).hostname;
