@@ -507,6 +507,14 @@ t.test("a comment in a document is not read, and what stands beside it is an exa
     ["A tent", "costs £9.", "£2 a pole", "1 <!-- 2"],
   );
   for (const { text, start } of blocks) t.ok(content.startsWith(text, start));
+  const row = readMarkdown("| Room | Price |\n|---|---|\n| Single <!-- check --> | 60 € |\n| Double | 80 € |")[0]!;
+  t.match(row, { kind: "row", cells: ["Single", "60 €"], columns: ["Room", "Price"] }, "the row is whole");
+  const code = "Write `<!-- more -->` above the rest.";
+  t.same(
+    readMarkdown(code).map(({ text }) => text),
+    [code],
+    "code is text",
+  );
 });
 
 t.test("a header of a Markdown table that is like the rows below it is a row", async (t) => {

@@ -8,6 +8,10 @@ const MAX_BLOCKS = 5000;
 /** Its parts are bounded: a text of open links would cost the cube of its length. */
 const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]{1,2000})(?:[\s>][^)]{0,500})?\)/gi;
 
+const COMMENT = /<!--(?:(?!<!--)[\s\S])*?-->/g;
+/** A comment, a row of a table, or code, whose comments are text. */
+const MAY_COMMENT = new RegExp(["^`{3}[\\s\\S]*?^`{3}", "`[^`\\n]*`", "^\\|.*", COMMENT.source].join("|"), "gm");
+
 /**
  * Reads a document, plain or Markdown: each block is an exact piece of it. `above` are the headings above the whole text if it is a
  * piece of a document. Linear in the length.
@@ -24,14 +28,12 @@ export function readMarkdown(content: string, above: readonly string[] = []): Bl
   return found;
 }
 
-/** Comments are blank lines of the same length, so that what stands beside one is an exact piece. */
+/** A comment is blank lines of the same length, so that what stands beside it is an exact piece; in a row of a table, it is blank. */
 function withoutComments(content: string): string {
-  const [first = "", ...others] = content.split("<!--");
-  const after = others.map((part) => {
-    const end = part.indexOf("-->");
-    return end < 0 ? `<!--${part}` : "\n".repeat("<!---->".length + end) + part.slice(end + "-->".length);
+  return content.replace(MAY_COMMENT, (part) => {
+    if (part.startsWith("<!--")) return "\n".repeat(part.length);
+    return part.startsWith("|") ? part.replace(COMMENT, (comment) => " ".repeat(comment.length)) : part;
   });
-  return first + after.join("");
 }
 
 type Piece = Pick<Block, "kind" | "text" | "start" | "cells" | "columns">;
