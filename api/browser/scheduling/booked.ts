@@ -61,7 +61,7 @@ function stateOf(host: Host, booking: Booking): [look: keyof typeof seals, title
 function keptAddress(host: Host, booking: Booking): HTMLElement | undefined {
   if (!visit.isEmbedded || visit.isMailed || isEnded(booking) || isPast(host, booking)) return undefined;
   const address = ownAddressOf(booking.bookingUid);
-  return element("p.address", link(address, address));
+  return element("p", link(address, address));
 }
 
 /** How a booking ended, and whether it is refunded: always if its slot was lost. */
