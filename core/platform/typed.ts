@@ -1,8 +1,11 @@
-import { asciiDigits, compatible, visibleCharacters } from "./characters.ts";
+import { asciiDigits, compatible } from "./characters.ts";
+
+/** Marks of direction, soft hyphens and the like, but no joiners: domains may have them (RFC 5892, appendices A.1 and A.2). */
+const INVISIBLE = /(?![\u200c\u200d])\p{Cf}/gu;
 
 /** What a person typed or pasted, without invisible characters and outer spaces; wide letters and signs become plain ones. */
 export function typedText(text: string): string {
-  return compatible(visibleCharacters(text)).trim();
+  return compatible(text.replace(INVISIBLE, "")).trim();
 }
 
 /** The same for a number: the digits of every script become 0 to 9. */
