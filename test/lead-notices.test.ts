@@ -253,14 +253,22 @@ t.test("a lead is mailed even if its process ended right after the request", asy
   await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
 });
 
-t.test("a waiting mail about an erased person is withdrawn", async (t) => {
-  const { service } = await open(t, { workers: ["campaigns"] });
+/** A lead, the newest mail of its handle, which is about it, and its erasure. */
+async function toldOfAda(t: Test, options: Parameters<typeof open>[1]) {
+  const { service } = await open(t, options);
   const { owner: requests, root } = await makeSending(service);
   const leadId = await capture(service, { email: "ada@far.example" });
-  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  const mails = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages;
+  const only = async () => (await mails())[0];
+  const erase = () => requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  return { service, mails, only, erase };
+}
+
+t.test("a waiting mail about an erased person is withdrawn", async (t) => {
+  const { service, only, erase } = await toldOfAda(t, { workers: ["campaigns"] });
   await eventually(only);
   t.match(await only(), { status: "QUEUED", deliveries: [{ recipient: owner }] });
-  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  await erase();
   t.equal((await only()).status, "CANCELLED");
   t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
 });
@@ -272,20 +280,16 @@ t.test("a mail about an erased person that was under way is not tried again", as
     answer = resolve;
   });
   server.refuseContent = () => erased.then(() => ({ code: 451, words: "4.3.0 later" }));
-  const { service } = await open(t, { env: { SMTP_URL: server.url } });
-  const { owner: requests, root } = await makeSending(service);
-  const leadId = await capture(service, { email: "ada@far.example" });
-  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  const { service, mails, only, erase } = await toldOfAda(t, { env: { SMTP_URL: server.url } });
   await eventually(async () => (await only())?.status === "SENDING");
-  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  await erase();
   t.equal((await only()).status, "CANCELLED");
   t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
   answer();
   await capture(service, { email: "bob@far.example" });
   await eventually(async () => (await only()).status === "DEFERRED");
-  const { messages } = (await requests.get(`${root}/messages`).expect(200)).body;
   t.same(
-    messages.map(({ status }: { status: string }) => status),
+    (await mails()).map(({ status }: { status: string }) => status),
     ["DEFERRED", "CANCELLED"],
   );
 });
@@ -293,12 +297,9 @@ t.test("a mail about an erased person that was under way is not tried again", as
 t.test("a mail that was accepted although it was cancelled meanwhile is told as sent", async (t) => {
   const server = await startMailServer(t);
   server.delay = 1000;
-  const { service } = await open(t, { env: { SMTP_URL: server.url } });
-  const { owner: requests, root } = await makeSending(service);
-  const leadId = await capture(service, { email: "ada@far.example" });
-  const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
+  const { only, erase } = await toldOfAda(t, { env: { SMTP_URL: server.url } });
   await eventually(async () => (await only())?.status === "SENDING");
-  await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  await erase();
   await eventually(() => server.mails.length === 1);
   await eventually(async () => (await only()).status === "SENT");
 });

@@ -13,7 +13,7 @@ import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
 /**
  * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
  * with their events; in others the address is replaced. A suppression stays as a digest, so that the person's wish outlives the data.
- * What is newer than real ms `until` stays: the job may run late.
+ * The job may run late: what was added after `until`, in real ms, stays.
  */
 export async function erasePerson(
   runtime: Runtime,

@@ -28,7 +28,10 @@ export function readMarkdown(content: string, above: readonly string[] = []): Bl
   return found;
 }
 
-/** A comment is blank lines of the same length, so that what stands beside it is an exact piece; in a row of a table, it is blank. */
+/**
+ * The text with blank lines in place of comments, and spaces within a table's row. It keeps its length, so that positions stay, and what
+ * stands before and after a comment are two exact pieces.
+ */
 function withoutComments(content: string): string {
   return content.replace(MAY_COMMENT, (part) => {
     if (part.startsWith("<!--")) return "\n".repeat(part.length);

@@ -52,8 +52,8 @@ export const stripe: Provider = {
   async disconnect(caller, { account }) {
     // A checkout that stays open can be paid, but not refunded.
     await expireSessions(caller, account).catch(() => undefined);
-    const accountOfPlatform = { client_id: caller.env.STRIPE_CLIENT_ID ?? "", stripe_user_id: account };
-    await (await clientOf(caller)).oauth.deauthorize(accountOfPlatform);
+    const connection = { client_id: caller.env.STRIPE_CLIENT_ID ?? "", stripe_user_id: account };
+    await (await clientOf(caller)).oauth.deauthorize(connection);
   },
 };
 
@@ -163,7 +163,7 @@ async function clientOf({ env, outbound }: Caller): Promise<Stripe> {
     const [, host, path] = /^https:\/\/(api|connect)\.stripe\.com(.*)/.exec(String(url)) ?? [];
     const answer = await send(`${host === "api" ? env.STRIPE_API_BASE : env.STRIPE_CONNECT_BASE}${path}`, init);
     if (answer.status === 200) return answer;
-    // To the client, an answer without an error is a success, whatever its status.
+    // The client takes every answer without an `error` for a success, even one with the status 403.
     const { error } = asObject(await answer.json());
     const message = `Stripe answered ${answer.status}.`;
     return Response.json({ error: error || { message } }, { status: answer.status });
