@@ -101,7 +101,7 @@ t.test(
 );
 
 t.test("the service itself mails the owners of a handle without a sender", async (t) => {
-  const { service, inbox } = await open(t, { env: { LOGIN_MAIL_FROM: "hello@platform.example" } });
+  const { service, inbox } = await open(t, { env: { LOGIN_MAIL_FROM: "Platform <hello@platform.example>" } });
   const requests = await service.handle("acme");
   const leadId = await capture(service, { email: "ada@far.example" });
   await eventually(() => inbox.mails.length === 1);
@@ -109,7 +109,7 @@ t.test("the service itself mails the owners of a handle without a sender", async
   t.match(await mailsTo(inbox, owner), [
     {
       subject: "New lead: ada@far.example",
-      from: { address: "hello@platform.example" },
+      from: { address: "hello@platform.example", name: "Platform" },
       replyTo: [{ address: "ada@far.example" }],
     },
   ]);

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { join } from "node:path";
 import t from "tap";
 import { readEnv } from "../core/platform/env.ts";
 
@@ -24,6 +25,62 @@ t.test("an invalid setting is refused by name, with the expected form", (t) => {
   } catch (error) {
     for (const name of Object.keys(bad)) t.match((error as Error).message, `${name} `, "all are named at once");
   }
+  t.end();
+});
+
+t.test("what would fail at its first use is refused at the start, with an example", (t) => {
+  const file = join(t.testdir({ "no-set.json": '{"keys":{}}', "no.json": "keys" }), "/");
+  const refused: Record<string, string[]> = {
+    AUTH_JWKS_FILE: [`${file}none.json`, `${file}no-set.json`, `${file}no.json`],
+    AUTH_JWKS_URL: ["https://user:secret@signer.example/keys", "signer.example"],
+    LOGIN_MAIL_FROM: ["acme", "a b@acme.example", "a@acme.example, b@acme.example", "Acme <acme>", "a@acme..example"],
+    OLLAMA_HOST: ["http://", "two words", "host:port", "ftp://host"],
+    EMAIL_FEEDBACK_SECRET: ["whsec_", "whsec_a", "short", "whsec_a b!", "=="],
+    BASE_URL: ["https://a.example/path", "https://u:p@a.example", "https://a.example?q=1", "https://a.example/#top"],
+    APP_URL: ["https://u:p@a.example/app", "https://a.example/app?q=1"],
+    GOOGLE_API_BASE: ["https://u:p@a.example"],
+    PUBLIC_DOMAIN: ["..", ".a.example", "-", "a.example:99999", "127.0.0.1", "a.example/path"],
+    MAIL_MX_HOST: ["10 mx.example", "mx.example:25"],
+    MAIL_SPF_INCLUDE: ["include:spf.example", "spf..example"],
+    REDIS_URL: ["redis://host/first", "redis://:100%@host", "redis://:a#b@host"],
+    BOUNCE_IMAP_URL: ["imaps://user:100%@host", "imaps://user:secret@host/100%"],
+    DNS_SERVERS: ["127.0.0.1:99999"],
+    OUTBOUND_ALLOW_HOSTS: ["127.0.0.1:65536"],
+    PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: ["acme,Acme", "a_b"],
+    PUBLIC_PAGE_AGENT_BURST: ["0.5", "Infinity"],
+    PUBLIC_LEADS_RATE: ["1e-9", "-1"],
+    PUBLIC_SCHEDULING_BURST: ["0"],
+    TEST_CLOCK_RATE: ["1e300"],
+    METRICS_TOKEN: ["two words"],
+  };
+  for (const [name, values] of Object.entries(refused))
+    for (const value of values)
+      t.throws(
+        () => readEnv({ [name]: value, AUTH_ISSUER: "https://signer.example" }),
+        { message: new RegExp(`^Invalid settings: ${name} [^;]+$`) },
+        `${name}=${value}`,
+      );
+  t.end();
+});
+
+t.test("addresses are read in one form", (t) => {
+  const { BASE_URL, LOGIN_URL, APP_URL, PUBLIC_DOMAIN, MAIL_MX_HOST, OUTBOUND_ALLOW_HOSTS, LOGIN_MAIL_FROM } = readEnv({
+    BASE_URL: "HTTPS://Service.Example:443/",
+    LOGIN_URL: "https://login.example/in?tenant=one",
+    APP_URL: "https://app.example/console/",
+    PUBLIC_DOMAIN: "Pages.Example.:8443",
+    MAIL_MX_HOST: "MX.Example.",
+    OUTBOUND_ALLOW_HOSTS: "LOCALHOST:80",
+    LOGIN_MAIL_FROM: "hello@localhost",
+  });
+  t.same([BASE_URL, LOGIN_URL], ["https://service.example", "https://login.example/in?tenant=one"]);
+  t.same([APP_URL, PUBLIC_DOMAIN], ["https://app.example/console", "pages.example:8443"]);
+  t.same([MAIL_MX_HOST, OUTBOUND_ALLOW_HOSTS], ["mx.example", ["localhost:80"]]);
+  t.same(LOGIN_MAIL_FROM, { name: "", address: "hello@localhost" });
+  for (const OLLAMA_HOST of ["0.0.0.0", ":11434", "host:11434", "[::1]:11434", "https://host/ollama"])
+    t.equal(readEnv({ OLLAMA_HOST }).OLLAMA_HOST, OLLAMA_HOST);
+  for (const EMAIL_FEEDBACK_SECRET of ["whsec_c2VjcmV0", "c2VjcmV0LQ==", "c2VjcmV0LQ", "whsec_a-_b"])
+    t.equal(readEnv({ EMAIL_FEEDBACK_SECRET }).EMAIL_FEEDBACK_SECRET, EMAIL_FEEDBACK_SECRET);
   t.end();
 });
 
@@ -58,7 +115,8 @@ t.test("spaces around a value are no part of it, and one in quotes is refused", 
   );
   for (const value of ['"production"', "'production'"])
     t.throws(() => readEnv({ NODE_ENV: value }), { message: "Invalid settings: NODE_ENV must not be in quotes" });
-  t.equal(readEnv({ LOGIN_MAIL_FROM: '"Acme" <a@acme.example>' }).LOGIN_MAIL_FROM, '"Acme" <a@acme.example>');
+  const { LOGIN_MAIL_FROM } = readEnv({ LOGIN_MAIL_FROM: '"Acme" <a@acme.example>' });
+  t.same(LOGIN_MAIL_FROM, { name: "Acme", address: "a@acme.example" }, "quotes of a part stay");
   t.end();
 });
 

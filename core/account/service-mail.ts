@@ -25,8 +25,9 @@ export async function sendServiceMail(
 ): Promise<void> {
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
   const transport = nodemailer.createTransport(env.SMTP_URL);
-  const envelope = { from: { name: "", address: senderOf(env) }, to: { name: "", address: to } };
-  const messageId = `<${keyDigest(key)}@${senderOf(env).split("@")[1]}>`;
+  const from = senderOf(env);
+  const envelope = { from, to: { name: "", address: to } };
+  const messageId = `<${keyDigest(key)}@${from.address.split("@")[1]}>`;
   const attachments = files.map((file) => ({ ...file, encoding: "base64" }));
   const answers = replyTo === undefined ? {} : { replyTo: { name: "", address: replyTo } };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -46,7 +47,8 @@ const TIMEOUT_MS = 600_000;
 
 const fixed = { headers: { "Auto-Submitted": "auto-generated" }, disableFileAccess: true, disableUrlAccess: true };
 
-function senderOf({ LOGIN_MAIL_FROM, PUBLIC_DOMAIN, BASE_URL }: Env): string {
+function senderOf({ LOGIN_MAIL_FROM, PUBLIC_DOMAIN, BASE_URL }: Env): { name: string; address: string } {
   const domain = PUBLIC_DOMAIN?.replace(/:\d+$/, "") ?? new URL(BASE_URL).hostname;
-  return LOGIN_MAIL_FROM ?? `noreply@${/^[\d.]+$|^\[/.test(domain) ? "localhost" : domain}`;
+  const address = `noreply@${/^[\d.]+$|^\[/.test(domain) ? "localhost" : domain}`;
+  return LOGIN_MAIL_FROM ?? { name: "", address };
 }

@@ -61,12 +61,12 @@ export class SessionTokens implements TokenVerifier {
   });
 
   constructor(env: Env, own: SigningKey, { isLive, outbound = new Outbound(env) }: SessionChecks) {
-    const source = env.AUTH_JWKS_URL ?? env.AUTH_JWKS_FILE;
+    const { AUTH_JWKS_URL: url, AUTH_JWKS_FILE: file } = env;
     this.#env = env;
     this.#own = own;
     this.#isLive = isLive;
     this.#ownKeys = createLocalJWKSet(this.jwks);
-    this.#outside = source === undefined ? undefined : refreshedKeys(() => readKeySet(outbound, source));
+    this.#outside = url || file ? refreshedKeys(() => readKeySet(outbound, { url, file })) : undefined;
   }
 
   get jwks(): JSONWebKeySet {
@@ -181,10 +181,13 @@ const KEY_SET_CALL: OutboundCall = { timeoutMs: 3000, maxBytes: 262_144, trusted
 const MAX_KEYS = 100;
 
 /** The set at an address or in a file. */
-async function readKeySet(outbound: Pick<Outbound, "request">, source: string): Promise<Response> {
-  const { status, body } = source.startsWith("http")
-    ? await outbound.request(source, KEY_SET_CALL)
-    : { status: 200, body: await readFile(source) };
+async function readKeySet(
+  outbound: Pick<Outbound, "request">,
+  { url, file = "" }: { url: string | undefined; file: string | undefined },
+): Promise<Response> {
+  const { status, body } = url
+    ? await outbound.request(url, KEY_SET_CALL)
+    : { status: 200, body: await readFile(file) };
   if (status !== 200) throw new Error(`The key set answered ${status}.`);
   const { keys } = parseJson<JSONWebKeySet>(body);
   if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw new Error("The key set is not valid.");

@@ -1,9 +1,10 @@
 /**
- * Every setting of the service (docs/reference.md, "Processes"). `readEnv` is pure: it reports every missing or malformed setting at once.
+ * Every setting of the service (docs/reference.md, "Processes"). `readEnv` reports every missing or malformed setting at once.
  * Only the two entry points pass the environment of the process.
  */
 
 import { Buffer } from "node:buffer";
+import { readFileSync } from "node:fs";
 import { queueNames } from "../../schemas/jobs.ts";
 
 type SettingReader<T> = (value: string | undefined) => T;
@@ -19,7 +20,7 @@ const table = {
   TRUST_PROXY: flag,
   WORKER_QUEUES: names(...queueNames),
 
-  REDIS_URL: maybe(url("redis:", "rediss:")),
+  REDIS_URL: maybe(redis),
   REDIS_SENTINELS: servers,
   REDIS_SENTINEL_MASTER: maybe(text("")),
   REDIS_SENTINEL_USERNAME: maybe(text("")),
@@ -28,44 +29,44 @@ const table = {
   REDIS_CLUSTER: flag,
   REDIS_TLS_INSECURE: flag,
 
-  BASE_URL: maybe(base()),
+  BASE_URL: maybe(origin),
   APP_URL: maybe(base()),
-  LOGIN_URL: maybe(base()),
-  PUBLIC_DOMAIN: maybe(host),
+  LOGIN_URL: maybe(page),
+  PUBLIC_DOMAIN: maybe(domain),
 
-  AUTH_JWKS_URL: maybe(url("http:", "https:")),
-  AUTH_JWKS_FILE: maybe(text("")),
+  AUTH_JWKS_URL: maybe(web),
+  AUTH_JWKS_FILE: maybe(keySetFile),
   AUTH_ISSUER: maybe(text("")),
   AUTH_AUDIENCE: maybe(text("")),
   LOGIN_BUILTIN: flag,
-  LOGIN_MAIL_FROM: maybe(text("")),
+  LOGIN_MAIL_FROM: maybe(mailbox),
   SECRET_KEY: maybe(secretKey),
   SECRET_KEY_PREVIOUS: maybe(secretKey),
 
   PUBLIC_PAGE_AGENT_ENABLED: flag,
-  PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: names(),
+  PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: handles,
   PUBLIC_PAGE_AGENT_MODEL_ID: maybe(text("")),
-  PUBLIC_PAGE_AGENT_RATE: real(20),
-  PUBLIC_PAGE_AGENT_BURST: real(40),
-  PUBLIC_LEADS_RATE: real(20),
-  PUBLIC_LEADS_BURST: real(40),
-  PUBLIC_SCHEDULING_RATE: maybe(real(1)),
-  PUBLIC_SCHEDULING_BURST: maybe(real(1)),
+  PUBLIC_PAGE_AGENT_RATE: rate(20),
+  PUBLIC_PAGE_AGENT_BURST: burst(40),
+  PUBLIC_LEADS_RATE: rate(20),
+  PUBLIC_LEADS_BURST: burst(40),
+  PUBLIC_SCHEDULING_RATE: maybe(rate(1)),
+  PUBLIC_SCHEDULING_BURST: maybe(burst(1)),
   // Visitors' bookings, moves and cancellations per network and handle and hour; 0 for no limit.
   PUBLIC_BOOKINGS_RATE: whole(30, 0, 1_000_000),
   PUBLIC_BOOKINGS_BURST: whole(20, 0, 1_000_000),
   // Future bookings per attendee address on a handle; 0 for no limit.
   PUBLIC_BOOKINGS_PER_ATTENDEE: whole(10, 0, 1_000_000),
   GENERATION_CONCURRENCY: whole(32, 1, 10_000),
-  OLLAMA_HOST: maybe(text("")),
+  OLLAMA_HOST: maybe(modelServer),
   EMBEDDING_MODEL_ID: maybe(text("")),
 
   SMTP_URL: maybe(url("smtp:", "smtps:")),
-  MAIL_MX_HOST: text("mx.localhost"),
-  MAIL_SPF_INCLUDE: text("spf.localhost"),
+  MAIL_MX_HOST: host("mx.localhost"),
+  MAIL_SPF_INCLUDE: host("spf.localhost"),
   EMAIL_REGION: text("default"),
-  EMAIL_FEEDBACK_SECRET: maybe(text("")),
-  BOUNCE_IMAP_URL: maybe(url("imap:", "imaps:")),
+  EMAIL_FEEDBACK_SECRET: maybe(signingSecret),
+  BOUNCE_IMAP_URL: maybe(encoded("imap:", "imaps:")),
   DNS_SERVERS: hosts(/^(?:[\w.-]+|[\da-f:.]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i),
   EMAIL_QUOTA_PER_DAY: whole(10_000, 0, Number.MAX_SAFE_INTEGER),
 
@@ -89,9 +90,9 @@ const table = {
   STRIPE_API_BASE: base("https://api.stripe.com"),
 
   OUTBOUND_ALLOW_HOSTS: hosts(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i),
-  METRICS_TOKEN: maybe(text("")),
+  METRICS_TOKEN: maybe(bearerToken),
   TEST_CLOCK: maybe(instant),
-  TEST_CLOCK_RATE: maybe(real(1)),
+  TEST_CLOCK_RATE: maybe(real(1, 1e-6, 1e6)),
 } satisfies Record<string, SettingReader<unknown>>;
 
 type EnvValues = { [K in keyof typeof table]: ReturnType<(typeof table)[K]> };
@@ -177,12 +178,22 @@ function whole(fallback: number, least: number, most: number): SettingReader<num
   };
 }
 
-function real(fallback: number): SettingReader<number> {
+function real(fallback: number, least: number, most: number): SettingReader<number> {
   return (value) => {
     const parsed = value === undefined ? fallback : Number(value);
-    if (Number.isFinite(parsed) && parsed > 0) return parsed;
-    throw new Malformed("must be a number above 0");
+    if (parsed >= least && parsed <= most) return parsed;
+    throw new Malformed(`must be a number from ${least} to ${most}`);
   };
+}
+
+/** Tokens of a bucket a second. */
+function rate(fallback: number): SettingReader<number> {
+  return real(fallback, 0.001, 1e9);
+}
+
+/** Most tokens of a bucket: with less than a whole one it would refuse everything. */
+function burst(fallback: number): SettingReader<number> {
+  return real(fallback, 1, 1e9);
 }
 
 function choice<const V extends string>(fallback: V, ...values: V[]): SettingReader<V> {
@@ -204,11 +215,19 @@ function names(...known: string[]): SettingReader<string[]> {
   };
 }
 
-/** Comma-separated hosts with ports, of a form. */
+function handles(value: string | undefined): string[] {
+  const read = names()(value);
+  const wrong = read.find((one) => !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(one));
+  if (wrong !== undefined) throw new Malformed(`contains ${wrong}, which is not the name of a handle such as acme`);
+  return read;
+}
+
+/** Comma-separated hosts with ports, of a form, in lower case. */
 function hosts(form: RegExp): SettingReader<string[]> {
   return (value) => {
-    const read = names()(value);
-    if (read.every((one) => form.test(one))) return read;
+    const read = names()(value?.toLowerCase());
+    const isPort = (port = "") => Number(port) <= 65535;
+    if (read.every((one) => form.test(one) && isPort(/:(\d+)$/.exec(one)?.[1]))) return read;
     throw new Malformed("must be a list such as host:port,host:port");
   };
 }
@@ -225,26 +244,118 @@ function servers(value: string | undefined): { host: string; port: number }[] {
 
 /** An http address, without a slash at its end, that paths are appended to. */
 function base(fallback?: string): SettingReader<string> {
-  return (value) => url("http:", "https:")(value ?? fallback).replace(/\/+$/, "");
+  return (value) => {
+    const given = page(value ?? fallback);
+    if (given.includes("?")) throw new Malformed("must have no query");
+    return given;
+  };
+}
+
+/** The service's own address: its pages refer to each other from the root of their host. */
+function origin(value: string | undefined): string {
+  const { origin, pathname } = new URL(base()(value));
+  if (pathname !== "/") throw new Malformed("must have no path");
+  return origin;
+}
+
+function page(value: string | undefined): string {
+  return web(value).replace(/\/+$/, "");
+}
+
+/** An http address. Requests don't carry the credentials of one. */
+function web(value: string | undefined): string {
+  const given = url("http:", "https:")(value);
+  const { username, password } = new URL(given);
+  if (username + password !== "") throw new Malformed("must have no credentials");
+  return given;
+}
+
+/** A model server as its client reads it: an address, or only a host, a port or both. */
+function modelServer(given = ""): string {
+  const host = given.replace(/^:/, "127.0.0.1:");
+  url("http:", "https:")(host.includes("://") ? host : `http://${host}`);
+  return given;
+}
+
+/** Redis, perhaps with the number of a database. */
+function redis(value: string | undefined): string {
+  const given = encoded("redis:", "rediss:")(value);
+  if (!/^\/?\d*$/.test(new URL(given).pathname)) throw new Malformed("must be a URL such as redis://host:6379/0");
+  return given;
+}
+
+/** A URL whose user and password have escaped special characters. */
+function encoded(first: string, second: string): SettingReader<string> {
+  return (value) => {
+    const given = url(first, second)(value);
+    if (/%(?![\da-f]{2})/i.test(given)) throw new Malformed("must have special characters escaped, such as %25 for %");
+    return given;
+  };
 }
 
 function url(first: string, second: string): SettingReader<string> {
   return (value) => {
     const given = value ?? "";
     const parsed = URL.canParse(given) ? new URL(given) : undefined;
-    if (parsed && [first, second].includes(parsed.protocol) && parsed.hostname !== "") return given;
+    const isKind = parsed && [first, second].includes(parsed.protocol) && parsed.hostname !== "";
+    if (isKind && !given.includes("#")) return given;
     throw new Malformed(`must be a URL such as ${first}//host`);
   };
 }
 
-function host(value: string | undefined): string {
-  if (value !== undefined && /^[a-z0-9.-]+(:\d+)?$/i.test(value)) return value.toLowerCase();
-  throw new Malformed("must be a host name");
+const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
+const HOST = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
+
+/** A host name in lower case, without the dot that ends an absolute one. */
+function host(fallback = ""): SettingReader<string> {
+  return (value = fallback) => {
+    const name = value.toLowerCase().replace(/\.$/, "");
+    if (HOST.test(name)) return name;
+    throw new Malformed("must be a host name such as mail.example.com");
+  };
+}
+
+/** A host name, perhaps with a port, whose subdomains are hosts too. */
+function domain(value = ""): string {
+  const [name, port = ""] = value.split(/(?=:\d+$)/);
+  const read = host()(name) + port;
+  if (URL.canParse(`http://acme.${read}`)) return read;
+  throw new Malformed("must be a domain such as example.com");
+}
+
+/** An address, perhaps with the name of its owner. */
+function mailbox(value = ""): { name: string; address: string } {
+  const [, , name = "", address = value] = /^("?)([^"<>]*)\1 *<([^<>]*)>$/.exec(value) ?? [];
+  const [, local, of] = /^([^\s"(),:;<>@[\\\]]{1,64})@(.+)$/.exec(address) ?? [];
+  if (local && HOST.test(of?.toLowerCase() ?? "")) return { name: name.trim(), address };
+  throw new Malformed("must be an address such as noreply@example.com or Acme <noreply@example.com>");
+}
+
+/** A secret of Standard Webhooks: base64, usually after `whsec_`. */
+function signingSecret(value = ""): string {
+  const [letters = ""] = /^[\w+/-]{2,}(?=={0,2}$)/.exec(value.replace(/^whsec_/, "")) ?? [];
+  if (letters !== "" && letters.length % 4 !== 1) return value;
+  throw new Malformed("must be base64, such as whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+}
+
+/** A file with a JSON Web Key Set (RFC 7517, section 5), which is read again later. */
+function keySetFile(path = ""): string {
+  try {
+    if (Array.isArray(JSON.parse(readFileSync(path, "utf8")).keys)) return path;
+  } catch {
+    // It can't be read or is no JSON.
+  }
+  throw new Malformed('must be a readable file with a key set such as {"keys":[]}');
 }
 
 function secretKey(value: string | undefined): string {
   if (value !== undefined && /^[\w+/-]{43}=?$/.test(value)) return value;
   throw new Malformed("must be 32 bytes in base64");
+}
+
+function bearerToken(value = ""): string {
+  if (/\s/.test(value)) throw new Malformed("must have no spaces");
+  return value;
 }
 
 function instant(value: string | undefined): number {
