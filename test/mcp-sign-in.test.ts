@@ -524,6 +524,25 @@ t.test("a code that is redeemed again ends the session that it has started", asy
   t.match(await token(refresh), { status: 400, body: { error: "invalid_grant" } });
 });
 
+t.test("of two redemptions of a code at the same time one wins, and its session ends", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  for (let round = 0; round < 10; round++) {
+    await browser.open(address(service, { client_id }));
+    const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+    const code = back.searchParams.get("code") ?? "";
+    const form = { grant_type: "authorization_code", client_id, code, code_verifier: verifier };
+    const redeem = () => fetch(`${service.url}/oauth/token`, { method: "POST", body: new URLSearchParams(form) });
+    const answers = await Promise.all([redeem(), redeem()]);
+    t.same(answers.map(({ status }) => status).sort(), [200, 400]);
+    const { access_token } = await (answers.find(({ ok }) => ok) as Response).json();
+    const asked = service.visitor.post(endpoint).set("Accept", "application/json, text/event-stream");
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    t.equal((await asked.set("Authorization", `Bearer ${access_token}`).send(list)).status, 401);
+  }
+});
+
 t.test("a faulty request goes back to its client with the fault", async (t) => {
   const service = await open(t);
   const { client_id = "" } = await register(service, [callback]);

@@ -4,6 +4,7 @@ import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime, TokenSession } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
 import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 import { CODE_SECONDS, type CodeGrant } from "./client-tokens.ts";
 import { clientAt, isDocumentId, mustBeBuiltIn } from "./clients.ts";
@@ -121,8 +122,12 @@ async function grant(
     scopes: scopesOf(request),
     userId: session.userId,
     email: session.email,
+    sessionId: runtime.id("ses_"),
   };
-  await runtime.redis.set(keys.oauthCode(code), JSON.stringify(granted), "EX", CODE_SECONDS);
+  await transact(runtime.redis, (transaction) => {
+    const key = keys.oauthCode(code);
+    transaction.hset(key, "json", JSON.stringify(granted)).expire(key, CODE_SECONDS);
+  });
   return { code };
 }
 

@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import type { IssuedToken, tokenRequest } from "../../schemas/account.ts";
 import type { Infer } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
@@ -30,8 +31,8 @@ export interface CodeGrant extends ClientGrant {
   client: string;
   redirectUri: string;
   challenge: string;
-  /** The session that the code has started. */
-  sessionId?: string;
+  /** The session that the code starts. */
+  sessionId: string;
 }
 
 /** The content of a refresh token: its session, and its number within it. */
@@ -66,23 +67,34 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
   mustHave(input, "code", "code_verifier");
   const { redis } = runtime;
   const codeKey = keys.oauthCode(input.code ?? "");
-  const json = await redis.getdel(codeKey);
-  const granted = json === null ? undefined : (JSON.parse(json) as CodeGrant);
-  const isTheirs = granted !== undefined && isRedeemer(granted, input);
-  if (isTheirs && granted.sessionId) await removeSession(redis, granted.userId, granted.sessionId);
-  if (!isTheirs || granted.sessionId)
-    throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
-  const { client: device, redirectUri: _uri, challenge: _challenge, ...grant } = granted;
+  const granted = await useCode(redis, codeKey, input);
+  const { client: device, redirectUri: _uri, challenge: _challenge, sessionId, ...grant } = granted;
   const { userId, email } = grant;
-  const session = { userId, email, kind: "mcp" as const, device, grant };
+  const session = { sessionId, userId, email, kind: "mcp" as const, device, grant };
   const lifetimes = { seconds: SESSION_SECONDS, tokenSeconds: TOKEN_SECONDS };
-  const { token, sessionId, expiresAt } = await startSession(runtime, { ...session, ...lifetimes });
-  await redis.set(codeKey, JSON.stringify({ ...granted, sessionId }), "EX", CODE_SECONDS);
+  const { token, expiresAt } = await startSession(runtime, { ...session, ...lifetimes });
+  // A second use that came before the session has found none to end.
+  if ((await redis.hget(codeKey, "uses")) !== "1") await removeSession(redis, userId, sessionId);
   const key = keys.oauthRefresh(userId, sessionId);
   await transact(redis, (transaction) => {
     transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, Date.parse(expiresAt));
   });
   return issued(runtime, { token, scopes: grant.scopes, refresh: [userId, sessionId, 0] });
+}
+
+/** The grant of a code at its first use; `invalid_request` at any other. A use without its verifier ends an unused code. */
+async function useCode(redis: Redis, codeKey: string, input: TokenRequest): Promise<CodeGrant> {
+  const [json, uses] = await redis.hmget(codeKey, "json", "uses");
+  const granted = json ? (JSON.parse(json) as CodeGrant) : undefined;
+  const isTheirs = granted !== undefined && isRedeemer(granted, input);
+  if (isTheirs) {
+    const [use] = await transact(redis, (transaction) => {
+      transaction.hincrby(codeKey, "uses", 1).expire(codeKey, CODE_SECONDS);
+    });
+    if (use === 1) return granted;
+    await removeSession(redis, granted.userId, granted.sessionId);
+  } else if (!uses) await redis.del(codeKey);
+  throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
 }
 
 function isRedeemer(granted: CodeGrant, input: TokenRequest): boolean {

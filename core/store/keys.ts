@@ -28,7 +28,7 @@ export const keys = {
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever
   sessions: (userId: string) => `sessions:{${userId}}`, // hash session id -> JSON, used:<sessionId> -> real ms of its last use; until the last of them expires
   pairing: (attemptId: string) => `pairing:{${attemptId}}`, // hash challenge, device, status, user, email, wrong; 10 min
-  oauthCode: (code: string) => `oauth-code:{${code}}`, // string, JSON of an MCP client's grant, with the session that its single use has started; 60 s, and 60 s after its use
+  oauthCode: (code: string) => `oauth-grant:{${code}}`, // hash json of an MCP client's grant, with the session that its single use starts, and uses; 60 s, and 60 s after its last use
   oauthRefresh: (userId: string, sessionId: string) => `oauth-refresh:{${userId}}:${sessionId}`, // hash round, at (real ms of the last use), json of an MCP client's grant; until its session expires
   signIn: (signInId: string) => `sign-in:{${signInId}}`, // hash email, user, language, wrong; 10 min
   audit: (handle: string) => `audit:{${handle}}`, // stream who, route, id, at, entries 90 d; 90 d after the last
@@ -163,7 +163,7 @@ for (const [name, make] of Object.entries(makers))
 const kindsOfOthers = `
   service heartbeat queue dirty handle-import handles user user-handles user-of-email user-tokens
   sessions token account account-handles account-domains domain pairing sign-in page-access page-checkout
-  oauth-state oauth-code oauth-refresh oauth-consent run run-chunks run-readers run-alive run-reader
+  oauth-state oauth-grant oauth-refresh oauth-consent run run-chunks run-readers run-alive run-reader
   email-identity message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);
 
 /** True for a key that belongs to the handle and is erased with it. */
