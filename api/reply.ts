@@ -36,8 +36,8 @@ function bytesOf(body: Uint8Array | AsyncIterable<string>): Buffer | Readable {
 
 /** Smaller bodies are sent as they are, in bytes. */
 const MIN_COMPRESSED = 1024;
-/** Larger bodies are compressed off the event loop, in bytes. */
-const MAX_AT_ONCE = 32_768;
+/** Larger bodies are compressed off the event loop, in bytes; up to here a stream occupies it for longer than the compression. */
+const MAX_AT_ONCE = 131_072;
 
 /** Media types of texts. A coding would hold back the events of a stream. */
 const compressible = /^text\/(?!event-stream$)|json$|xml$|javascript$/;
