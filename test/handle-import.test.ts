@@ -207,6 +207,22 @@ t.test("secrets that can't be opened are named, and all else arrives", async (t)
   await service.visitor.get("/p/acme/index").expect(200);
 });
 
+t.test("damaged secrets are named like those that can't be opened", async (t) => {
+  const old = await openOwnTown(t);
+  await live(old, "acme");
+  await furnish(old, "acme");
+  const file = await exported(t, old.service, "acme");
+  // The account of a domain is part of what seals its key.
+  const whole = readFileSync(file, "utf8").replace('"account":"acct_acme"', '"account":"acct_other"');
+  writeFileSync(file, whole.replaceAll(/(v1\.[\w-]+\.)[\w-]{9}/g, "$1damaged00"));
+  const { service } = await openOwnTown(t);
+  const imported = await importHandle(service.runtime, { file });
+  t.equal(imported.webhooksToRotate.length, 2);
+  t.match(imported.accountsToConnect, [{ providerKey: "caldav", account: "ann" }]);
+  t.same(imported.domains, ["acme.example"]);
+  await service.visitor.get("/p/acme/index").expect(200);
+});
+
 t.test("what waited to be sent stays where it came from", async (t) => {
   const old = await startService(t);
   const mail = await startMailServer(t);
@@ -301,6 +317,10 @@ t.test("a wrong file is refused with its line, and nothing is written", async (t
     .split("\n");
   const [header = "", first = "", ...more] = lines;
   const end = more.at(-1) as string;
+  const keyLine = (type: string, value: unknown) =>
+    JSON.stringify({ key: "pages:{acme}", type, expiresInMs: null, value });
+  const site = { domain: "acme.example", isHost: true };
+  const headerWith = (domain: object) => JSON.stringify({ ...JSON.parse(header), domains: [domain] });
   // Redis gives the keys in any order.
   const otherType = first.includes('"type":"stream"') ? '"type":"hash"' : '"type":"stream"';
   const cases: [string, string[] | Buffer, RegExp][] = [
@@ -321,6 +341,33 @@ t.test("a wrong file is refused with its line, and nothing is written", async (t
       [header, '{"key":"pages:{acme}","type":"zset","expiresInMs":null,"value":["index","x"]}'],
       /line 2: this is no key/,
     ],
+    ...["", " 5 ", "0x10"].map((score): [string, string[], RegExp] => [
+      `a score that Redis refuses, "${score}"`,
+      [header, keyLine("zset", ["index", score])],
+      /line 2: this is no key/,
+    ]),
+    ...[
+      [["1-0", ["a"]]],
+      [["1-0", []]],
+      [["0-0", ["a", "b"]]],
+      [["1-x", ["a", "b"]]],
+      [
+        ["2-1", ["a", "b"]],
+        ["2-1", ["a", "b"]],
+      ],
+    ].map((entries): [string, string[], RegExp] => [
+      `a stream that Redis refuses, ${JSON.stringify(entries)}`,
+      [header, keyLine("stream", entries)],
+      /line 2: this is no key/,
+    ]),
+    ["a time that is none", [header.replace(/At":"\d{4}-\d\d/, 'At":"2026-13')], /line 1: this is no header/],
+    ...["x}y.example", "example", 'a.1"'].map((domain): [string, string[], RegExp] => [
+      `the domain ${domain}`,
+      [headerWith({ domain, isHost: true, identity: null })],
+      /line 1: this is no header/,
+    ]),
+    ["an identity cut short", [headerWith({ ...site, identity: '{"sealed":' })], /line 1: this is no JSON/],
+    ["an identity that is none", [headerWith({ ...site, identity: "null" })], /line 1: this is no header/],
     [
       "a lifetime that is none",
       [header, '{"key":"pages:{acme}","type":"zset","expiresInMs":0.5,"value":["index","1"]}'],

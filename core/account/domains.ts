@@ -87,10 +87,13 @@ export async function domainsOf(redis: Redis, account: string): Promise<DomainCl
 }
 
 /** A domain name in stored form: lower case, ASCII, without the final dot. */
+export const domainForm = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?=.*[a-z])[a-z0-9-]{2,63}$/;
+
+/** The stored form of a domain name; `invalid_request` for another text. */
 function domainOf(name: string): string {
   const given = name.trim().replace(/\.$/, "");
   const ascii = URL.canParse(`http://${given}`) ? new URL(`http://${given}`).hostname : "";
-  if (/^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?=.*[a-z])[a-z0-9-]{2,63}$/.test(ascii)) return ascii;
+  if (domainForm.test(ascii)) return ascii;
   throw invalid("/domain", "must be a domain name");
 }
 

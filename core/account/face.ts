@@ -11,7 +11,7 @@ export {
 export { type BrowserSession, formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 export { issueAccess } from "./client-tokens.ts";
 export { registerClient } from "./clients.ts";
-export { attachDomain, type DomainClaim, domainClaim, domainsOf, proveDomain } from "./domains.ts";
+export { attachDomain, type DomainClaim, domainClaim, domainForm, domainsOf, proveDomain } from "./domains.ts";
 export {
   type ArrivingHandle,
   beginImport,

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { Redis } from "ioredis";
 import * as s from "../../schemas/schema.ts";
-import { entitlementsOf, membersOf, mustExist } from "../account/face.ts";
+import { domainForm, entitlementsOf, membersOf, mustExist } from "../account/face.ts";
 import { exportDomains } from "../email/face.ts";
 import { invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -14,8 +14,10 @@ import { toPlainValue, valueTypes } from "./key-values.ts";
 /** Version of the format of the lines. */
 const EXPORT_VERSION = 2;
 
-/** Ids become parts of keys. */
+/** Ids and domains become parts of keys. */
 const id = s.string({ pattern: "^[^\\s{}]{1,255}$" });
+const domain = s.string({ pattern: domainForm.source });
+const jsonObject = s.string({ pattern: "^\\{" });
 
 /** The first line: the handle, and the data from outside its keys that an import needs. */
 const headerLine = s.object({
@@ -30,7 +32,7 @@ const headerLine = s.object({
   publicDomain: s.optional(s.nullable(s.string())),
   entitlements: s.array(s.string()),
   members: s.array(s.object({ userId: id, role: s.string(), email: s.nullable(s.string()) })),
-  domains: s.array(s.object({ domain: s.string(), isHost: s.boolean, identity: s.nullable(s.string()) })),
+  domains: s.array(s.object({ domain, isHost: s.boolean, identity: s.nullable(jsonObject) })),
 });
 export type ExportHeader = s.Infer<typeof headerLine>;
 
@@ -120,7 +122,9 @@ export async function openExport(file: string) {
   if ((header as ExportHeader | null)?.format !== "handle-export") throw wrong(1, "this is no export of a handle");
   const { version } = header as ExportHeader;
   if (version !== EXPORT_VERSION) throw wrong(1, `the version is ${version}, not ${EXPORT_VERSION}: export again`);
-  if (!ajv.validate<ExportHeader>(headerLine, header)) throw wrong(1, "this is no header of an export");
+  if (!ajv.validate<ExportHeader>(headerLine, header) || Number.isNaN(Date.parse(header.exportedAt)))
+    throw wrong(1, "this is no header of an export");
+  for (const { identity } of header.domains) if (identity !== null) parsed(1, identity);
   return { header, keys: keysIn(lines, header.handle) };
 }
 
@@ -140,11 +144,9 @@ async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGene
   throw wrong(number + 1, "the end is missing: the file was cut short");
 }
 
-/** Members of a zset alternate with their scores. */
-function isWhole({ type, value: content }: ExportedKey): boolean {
-  if (type !== "zset") return true;
-  const pairs = content as unknown[];
-  return pairs.length % 2 === 0 && pairs.every((one, at) => at % 2 === 0 || Number.isFinite(Number(one)));
+/** True for a value that Redis takes: what its form alone doesn't say. */
+function isWhole({ type, value }: ExportedKey): boolean {
+  return valueTypes[type]?.isWhole?.(value as never) ?? true;
 }
 
 async function mustEnd(

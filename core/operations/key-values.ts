@@ -7,6 +7,10 @@ import { batchesOf } from "../platform/batches.ts";
 const value = s.either(s.string(), s.object({ base64: s.string() }));
 export type Value = s.Infer<typeof value>;
 const values = s.array(value);
+/** An entry of a stream: its id, and names that alternate with values. */
+type StreamEntry = [id: string, fields: Value[]];
+const streamId = s.string({ pattern: "^\\d{1,19}-\\d{1,19}$" });
+const fields = s.array(value, { minItems: 2 });
 
 /** Changes a text of a value. */
 export type Rename = (text: string) => string;
@@ -14,9 +18,13 @@ export type Rename = (text: string) => string;
 /** Members of a key per command. */
 const MEMBER_BATCH = 500;
 
-/** One type of Redis value: its form in an export, and how it is read and written. A zset is a list of members alternating with scores. */
+/**
+ * One type of Redis value: its form in an export, what else Redis demands of it, and how it is read and written. A zset is a list of
+ * members alternating with scores.
+ */
 interface ValueType {
   form: s.Schema<unknown>;
+  isWhole?(value: never): boolean;
   read(redis: Redis, key: string): Promise<unknown>;
   write(pipeline: ChainableCommander, key: string, value: never, rename: Rename): unknown;
 }
@@ -39,6 +47,7 @@ export const valueTypes: Readonly<Record<string, ValueType>> = {
   },
   zset: {
     form: values,
+    isWhole: (list: Value[]) => list.length % 2 === 0 && list.every((one, at) => at % 2 === 0 || isScore(one)),
     read: (redis, key) => redis.zrangeBuffer(key, "0", "-1", "WITHSCORES"),
     // Redis expects the score first.
     write: (pipeline, key, list: Value[], rename) =>
@@ -51,12 +60,29 @@ export const valueTypes: Readonly<Record<string, ValueType>> = {
       batches(Object.entries(fields).flat(), rename).map((some) => pipeline.hset(key, ...some)),
   },
   stream: {
-    form: s.array({ type: "array", prefixItems: [s.string(), values], items: false, minItems: 2, maxItems: 2 }),
+    form: s.array({ type: "array", prefixItems: [streamId, fields], items: false, minItems: 2, maxItems: 2 }),
+    isWhole: (entries: StreamEntry[]) => entries.every(isNextEntry),
     read: (redis, key) => redis.xrangeBuffer(key, "-", "+"),
-    write: (pipeline, key, entries: [string, Value[]][], rename) =>
+    write: (pipeline, key, entries: StreamEntry[], rename) =>
       entries.map(([id, fields]) => pipeline.xadd(key, id, ...fields.map((one) => bytesOf(one, rename)))),
   },
 };
+
+/** True for a number as Redis writes it; JavaScript takes the empty text for one, too. */
+function isScore(one: Value): boolean {
+  return typeof one === "string" && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(one) && Number.isFinite(Number(one));
+}
+
+/** True for an entry with whole pairs and a greater id than the one before it. */
+function isNextEntry([id, fields]: StreamEntry, at: number, entries: StreamEntry[]): boolean {
+  const [ms, sequence] = partsOf(id);
+  const [lastMs, lastSequence] = partsOf(entries[at - 1]?.[0] ?? "0-0");
+  return fields.length % 2 === 0 && (ms > lastMs || (ms === lastMs && sequence > lastSequence));
+}
+
+function partsOf(id: string): [ms: bigint, sequence: bigint] {
+  return id.split("-").map(BigInt) as [bigint, bigint];
+}
 
 /** A reply of Redis in a form that JSON can represent. */
 export function toPlainValue(reply: unknown): unknown {
