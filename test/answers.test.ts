@@ -1323,6 +1323,8 @@ t.test("a lesson card is its name and the JSON object that follows, in any marku
     t.notMatch(rest, /[{}"`]|lesson_card/, block);
   }
   t.same(lessonCards(`productivity_lesson_card: ${json}\nproductivity_lesson_card: ${json}`).length, 1, "once each");
+  const long = JSON.stringify({ ...JSON.parse(json), summary: `a${"🚲".repeat(1500)}` });
+  t.notMatch(lessonCards(`productivity_lesson_card: ${long}`)[0]?.summary, /\p{Cs}/u, "cut between two characters");
 });
 
 t.test("title and summary are enough for a card; absent parts are empty", async (t) => {

@@ -83,4 +83,6 @@ t.test("a reason is one line and of a length that fits", async (t) => {
   const found = classified("recipient", `550 ${"x\r\ny ".repeat(500)}`);
   t.ok(found.reason.length < 400);
   t.notMatch(found.reason, /[\r\n]/);
+  t.notMatch(classified("recipient", `550 x${"🚲".repeat(300)}`).reason, /\p{Cs}/u);
+  t.notMatch(classified("recipient", `550 ${"🚲".repeat(300)}`).reason, /\p{Cs}/u);
 });

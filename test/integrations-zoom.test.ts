@@ -41,6 +41,17 @@ t.test("a booking gets a meeting of its own, which moves with it and ends with i
   t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
 });
 
+t.test("a long title is cut between two characters", async (t) => {
+  const desk = await start(t);
+  const [talk] = (await desk.owner.get(`${owned}/event-types`).expect(200)).body.eventTypes;
+  const title = `a${"🚲".repeat(199)}`;
+  await desk.owner.put(`${owned}/event-types/${talk.eventTypeId}`).send({ title }).expect(200);
+  await desk.booked("2026-10-06T10:00:00Z");
+  const { topic } = await planned(desk);
+  t.ok(topic.length <= 200);
+  t.notMatch(topic, /\p{Cs}/u);
+});
+
 t.test("an attempt that ended before it could be noted leaves one meeting, among many", async (t) => {
   const desk = await start(t, { workers: [] });
   const { runtime } = desk.service;

@@ -260,9 +260,15 @@ t.test("a visitor's lead is never refused over decoration", async (t) => {
       source: shape,
       pageSlug: shape,
     }).expect(202);
+  const context = { visitorQuestion: "🚲".repeat(500), evidenceTitles: [`a${"🚲".repeat(300)}`] };
+  const long = (await lead(service, { email: "long@example.com", leadContext: context }).expect(202)).body.lead;
+  t.match((await owner.get(`/v2/handles/acme/leads/${long.leadId}`).expect(200)).body.lead.leadContext, {
+    visitorQuestion: context.visitorQuestion,
+    evidenceTitles: [`a${"🚲".repeat(299)}`],
+  });
   await lead(service, { email: "large@example.com", leadContext: { more: "x".repeat(30_000) } }).expect(202);
   const { leads } = (await owner.get("/v2/handles/acme/leads?limit=100").expect(200)).body;
-  t.equal(leads.length, 2 + shapes.length);
+  t.equal(leads.length, 3 + shapes.length);
 });
 
 t.test("pages that are not published don't make one person many leads", async (t) => {

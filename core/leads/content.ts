@@ -146,7 +146,7 @@ function customFields(list: { path: string; name: string; value: unknown }[]): R
 function disclosed(context: Record<string, unknown>): Lead["leadContext"] {
   const { evidenceTitles: list = {}, ...texts } = propertiesOf(leadContext);
   const cut = (value: unknown, { maxLength }: Schema<unknown>) =>
-    typeof value === "string" ? [value.slice(0, maxLength as number)] : [];
+    typeof value === "string" ? [firstCharacters(value, maxLength as number)] : [];
   const named = Object.entries(texts).flatMap(([name, text]) => cut(context[name], text).map((value) => [name, value]));
   const titles = Array.isArray(context.evidenceTitles) ? context.evidenceTitles : [];
   const evidenceTitles = titles.flatMap((title) => cut(title, list.items as Schema<unknown>));

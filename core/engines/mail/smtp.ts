@@ -4,6 +4,7 @@ import type MailMessage from "nodemailer/lib/mailer/mail-message";
 import { parseConnectionUrl } from "nodemailer/lib/shared";
 import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool";
 import type { Purpose } from "../../../schemas/email.ts";
+import { clip } from "../../platform/characters.ts";
 import { minute, second } from "../../platform/clock.ts";
 
 /**
@@ -205,7 +206,7 @@ function deferredOrFailed(
 
 /** The reason by its name and the server's reply, on one line. */
 function reasonOf({ message }: SmtpFailure, name: string): string {
-  return `${name}: ${message.replace(/\s+/g, " ").slice(0, 300)}`;
+  return `${name}: ${clip(message.replace(/\s+/g, " "), 300)}`;
 }
 
 /** Real ms to pause after the first failure, and at most; each failure doubles the pause. */

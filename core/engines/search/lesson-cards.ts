@@ -1,5 +1,5 @@
 import type { LessonCard } from "../../../schemas/assistant.ts";
-import { oneLine } from "../../platform/characters.ts";
+import { clip, oneLine } from "../../platform/characters.ts";
 import { asObject } from "../../platform/json.ts";
 import type { Range } from "../../platform/sentences.ts";
 
@@ -114,7 +114,7 @@ function readCard(json: string): LessonCard | undefined {
 }
 
 function readLine(value: unknown): string {
-  return typeof value === "string" || typeof value === "number" ? oneLine(String(value)).slice(0, MAX_LINE_LENGTH) : "";
+  return typeof value === "string" || typeof value === "number" ? clip(oneLine(String(value)), MAX_LINE_LENGTH) : "";
 }
 
 function readList(value: unknown): string[] {

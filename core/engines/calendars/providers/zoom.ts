@@ -1,3 +1,4 @@
+import { clip } from "../../../platform/characters.ts";
 import { sha256 } from "../../../platform/digest.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -99,12 +100,12 @@ async function findMeeting(calls: AccountApi, event: CalendarEvent): Promise<num
 function bodyOf(event: CalendarEvent): object {
   const { title, start, end, timeZone, description, sequence } = event;
   return {
-    topic: title.slice(0, MAX_TOPIC_LENGTH),
+    topic: clip(title, MAX_TOPIC_LENGTH),
     type: 2,
     start_time: `${start.slice(0, 19)}Z`,
     duration: Math.ceil((Date.parse(end) - Date.parse(start)) / 60_000),
     timezone: timeZone,
-    agenda: `${referenceOf(event)}${sequence}\n\n${description}`.slice(0, MAX_AGENDA_LENGTH),
+    agenda: clip(`${referenceOf(event)}${sequence}\n\n${description}`, MAX_AGENDA_LENGTH),
   };
 }
 
