@@ -456,6 +456,9 @@ t.test("owners search, page through and export their leads; formulas are defused
       ({ email }: { email: string }) => email,
     );
   t.same(await emails("q=penguins"), ["person3@example.com"]);
+  await lead(service, { email: "zoe@example.com", name: "Zoe\u0308", message: "Grüße aus der Straße" }).expect(202);
+  for (const text of ["zoë", "ZOE", "Zoe\u0308", " zoe ", "grusse", "STRASSE"])
+    t.same(await emails(`q=${encodeURIComponent(text)}`), ["zoe@example.com"], text);
   t.equal((await emails("pageSlug=odd&limit=100")).length, 6);
   t.same(await emails(`since=${encodeURIComponent(new Date(Date.now() + 60_000).toISOString())}`), []);
   const seen: string[] = [];
@@ -471,7 +474,7 @@ t.test("owners search, page through and export their leads; formulas are defused
     .get("/v2/handles/acme/leads/export")
     .expect(200)
     .expect("content-type", /text\/csv/);
-  t.equal(csv.text.split("\r\n").length, 15);
+  t.equal(csv.text.split("\r\n").length, 16);
   t.match(csv.text, /'=cmd/);
   t.match(csv.text, /"line\n""quoted"", text"/);
   const creator = await service.as("user_creator");

@@ -1,6 +1,7 @@
 import { type Lead, type leadExport, type leadListing, leadTexts } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { addressDigest } from "../platform/address.ts";
+import { fold } from "../platform/characters.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -117,5 +118,5 @@ function fits(lead: Lead, filter: Filter): boolean {
   if (filter.since !== undefined && Date.parse(lead.captures.last) < Date.parse(filter.since)) return false;
   if (filter.q === undefined) return true;
   const text = [lead.email, ...leadTexts.map((name) => lead[name]), ...Object.values(lead.fields)];
-  return text.join("\n").toLowerCase().includes(filter.q.toLowerCase());
+  return fold(text.join("\n")).includes(fold(filter.q.trim()));
 }

@@ -69,7 +69,7 @@ function asciiDigit(digit: string): string {
 /** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
 export function fold(text: string): string {
   const lower = compatible(text).toLowerCase();
-  return /^[ -~]*$/.test(lower)
+  return /^[\t\n\r -~]*$/.test(lower)
     ? lower
     : lower
         .replaceAll("ß", "ss")
