@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type ClientRequest, createServer, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
 import * as newest from "ai";
 import * as strict from "ai-strict";
 import type { Context } from "koa";
@@ -501,6 +502,32 @@ t.test("the end of a stopped answer is sent once", async (t) => {
   t.match(await chunksOf(answer), [{ type: "abort" }]);
   t.match(await chunksOf(await fetch(stream)), [{ type: "abort" }]);
   t.equal((await fetch(stream, { headers: { "last-event-id": "1" } })).status, 204);
+});
+
+t.test("an answer that is stopped at its very end has one end", async (t) => {
+  const service = await furnished(t);
+  const { relay } = service.runtime;
+  const claim = relay.claim.bind(relay);
+  // As on a busy machine: the worker stores the end of a run later than the chunks before.
+  relay.claim = async (...which) => {
+    const run = await claim(...which);
+    if (typeof run === "string") return run;
+    const end = run.end.bind(run);
+    return Object.assign(run, { end: (...how: Parameters<typeof end>) => pause(200).then(() => end(...how)) });
+  };
+  const id = "a-capability-id-5";
+  const answer = await post(service, { id, messages: [message("How much is a bike?")], resumable: true });
+  const [seen, whole] = answer.body!.tee();
+  for await (const piece of seen.pipeThrough(new TextDecoderStream())) if (piece.includes('"finish-step"')) break;
+  const stream = `${service.url}${page}/agentic-chat/${id}/stream`;
+  t.equal((await fetch(stream, { method: "DELETE" })).status, 204);
+  for (const body of [whole, (await fetch(stream)).body]) {
+    const types = (await chunksOf(new Response(body))).map(({ type }) => type);
+    t.same(
+      types.filter((type) => ["finish", "error", "abort"].includes(type)),
+      ["abort"],
+    );
+  }
 });
 
 t.test("the end of an answer is numbered after the chunks that a client had before", async (t) => {

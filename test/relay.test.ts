@@ -219,6 +219,20 @@ t.test("a cancelled run ends at its worker and at all readers, and takes no more
   t.equal(await runState(web.redis, runId), "cancelled");
 });
 
+t.test("the last chunk of a run is stored with its end, so that nothing ends the run between them", async (t) => {
+  for (let round = 0; round < 50; round++) {
+    const { runId, reader } = await begin(web);
+    const run = await claim(worker, runId);
+    write(run, 1, 2);
+    const ended = run.end("done", '"3"');
+    t.same(await take(reader, 3), expected(1, 3));
+    t.equal(await cancelRun(web.redis, runId), false);
+    t.same(await reader.next(), { done: true, value: undefined });
+    t.equal(reader.outcome, "done");
+    await ended;
+  }
+});
+
 t.test("a worker in the middle of its chunks learns of a cancellation too", async (t) => {
   const { runId } = await begin(web);
   const run = await claim(worker, runId);
@@ -516,6 +530,7 @@ t.test("a chunk is one line", async (t) => {
   const run = await claim(worker, runId);
   t.throws(() => run.write(""), TypeError);
   t.throws(() => run.write("two\nlines"), TypeError);
+  await t.rejects(run.end("done", "a\nb"), TypeError);
   await run.end("failed");
   t.equal(await runState(web.redis, runId), "failed");
 });

@@ -35,7 +35,7 @@ export async function answerRun(
         writer.write(JSON.stringify(chunk));
       }
     });
-    await writer.end("done");
+    await writer.end("done", JSON.stringify({ type: "finish" }));
   } catch (error) {
     if (writer.signal.aborted) return;
     // Nothing has been sent: another attempt may succeed unnoticed.
@@ -43,13 +43,12 @@ export async function answerRun(
       writer.release();
       throw error;
     }
-    writer.write(JSON.stringify(interrupted));
-    await writer.end("failed");
+    await writer.end("failed", JSON.stringify(interrupted));
     runtime.log.warn({ modelId: runtime.model.id }, "assistant.answer.failed");
   }
 }
 
-/** The chunks of one answer, in the documented order. */
+/** The chunks of one answer, in the documented order, but for `finish`, which is stored with the run's end. */
 async function* answerChunks(
   runtime: Runtime,
   request: AnswerRequest,
@@ -76,7 +75,6 @@ async function* answerChunks(
   yield { type: "data-follow-ups", data: { questions } };
   if (!isTalk) yield* toolChunks(runtime, request, { found, draft, text, cards, questions, signal });
   yield { type: "finish-step" };
-  yield { type: "finish" };
   const { handle, pageSlug } = request;
   const tookMs = Math.round(performance.now() - started);
   const figures = { modelId, retrievalMode, degraded, snippetCount: cards.length, tookMs };

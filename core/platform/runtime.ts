@@ -171,8 +171,11 @@ export interface RunPublisher {
   readonly signal: AbortSignal;
   /** Sends a chunk, one line of text, as soon as the ones before it are stored. Does nothing once the run has ended. */
   write(chunk: string): void;
-  /** Ends the run after the chunks so far. Resolves once that is stored, or if the run was cancelled before. */
-  end(end?: "done" | "failed"): Promise<void>;
+  /**
+   * Ends the run after the chunks so far and, in one step with the end, a last chunk. Resolves once that is stored, or if the run was
+   * cancelled before.
+   */
+  end(end?: "done" | "failed", lastChunk?: string): Promise<void>;
   /** Releases the run unended for another attempt of its job. Only for a run without chunks. */
   release(): void;
 }

@@ -86,6 +86,7 @@ export const scripts = scriptsOf({
       keepMs: number;
       condition: "anyway" | "unread" | "silent" | "written";
       newest?: string | undefined;
+      chunk?: string | undefined;
     },
     "ended" | "already" | "refused" | "unknown"
   >(),

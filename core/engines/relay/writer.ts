@@ -49,17 +49,18 @@ class RunWriter implements RunPublisher {
   }
 
   write(chunk: string): void {
-    if (chunk === "" || chunk.includes("\n")) throw new TypeError("A chunk is one line, not empty.");
+    mustBeChunk(chunk);
     if (this.#isOver || this.#ending) return;
     this.#buffer.push(chunk);
     this.#storing ??= this.#store();
   }
 
-  /** Rejects with RunLost. */
-  async end(end: "done" | "failed" = "done"): Promise<void> {
+  /** Rejects with RunLost. Nothing can end the run between its last chunk and its end: a reader never gets two ends. */
+  async end(end: "done" | "failed" = "done", lastChunk?: string): Promise<void> {
+    if (lastChunk !== undefined) mustBeChunk(lastChunk);
     this.#ending = end;
     await this.#storing;
-    await this.#persist(() => this.#finish(end));
+    await this.#persist(() => this.#finish(end, lastChunk));
     if (this.signal.reason instanceof RunLost) throw this.signal.reason;
   }
 
@@ -110,8 +111,9 @@ class RunWriter implements RunPublisher {
     this.#checkAt = Math.min(performance.now() + check, this.#checkedAt + 4 * check);
   }
 
-  async #finish(state: "done" | "failed"): Promise<void> {
-    const reply = await endRun(this.#tools.redis, this.#runId, { state, condition: "written", newest: this.#newest() });
+  async #finish(state: "done" | "failed", chunk: string | undefined): Promise<void> {
+    const ending = { state, condition: "written", newest: this.#newest(), chunk } as const;
+    const reply = await endRun(this.#tools.redis, this.#runId, ending);
     if (reply === "refused" || reply === "unknown") this.#stop(new RunLost(`The end was ${reply}.`));
     else this.release();
   }
@@ -160,4 +162,8 @@ class RunWriter implements RunPublisher {
     this.release();
     this.#abort.abort(reason);
   }
+}
+
+function mustBeChunk(chunk: string): void {
+  if (chunk === "" || chunk.includes("\n")) throw new TypeError("A chunk is one line, not empty.");
 }
