@@ -20,12 +20,13 @@ export const jobs = {
   }),
   "campaigns.send": row("campaigns", [12, 2000], { handle: s.string(), campaignId: s.id, ruleId: s.id, leadId: s.id }),
   "leads.send-code": row("campaigns", [6, 2000], { handle: s.string(), leadId: s.id, round: s.id }),
-  // Mails of the service itself, which wait in no queue of mails: 18 hours in all, as a mail server may be away for a night.
-  "leads.notify": row("campaigns", [16, 2000], { handle: s.string(), leadId: s.id }),
-  "leads.digest": row("campaigns", [16, 2000], { handle: s.string(), round: s.string() }),
+  // Jobs that may mail from the service's own address: 18 hours in all, as a mail server may be away for a night. They have the queue of
+  // mail, so that a slow mail server holds up no rules, calendars or holds.
+  "leads.notify": row("email", [16, 2000], { handle: s.string(), leadId: s.id }),
+  "leads.digest": row("email", [16, 2000], { handle: s.string(), round: s.string() }),
   "leads.erase": row("campaigns", [10, 1000], { handle: s.string(), address: s.string() }),
   "scheduling.expire": row("scheduling", [10, 1000], { handle: s.string(), bookingUid: s.id }),
-  "scheduling.mail": row("scheduling", [16, 2000], {
+  "scheduling.mail": row("email", [16, 2000], {
     handle: s.string(),
     bookingUid: s.id,
     kind: s.oneOf(...mailKinds),
@@ -45,9 +46,9 @@ export const jobs = {
   // About a minute in all: the next pull is due five minutes after this one.
   "scheduling.pull": row("scheduling", [6, 2000], { handle: s.string() }),
   "payments.refund": row("scheduling", [15, 2000], { handle: s.string(), bookingUid: s.id }),
-  "payments.purchase-mail": row("scheduling", [16, 2000], { handle: s.string(), sessionId: s.string() }),
+  "payments.purchase-mail": row("email", [16, 2000], { handle: s.string(), sessionId: s.string() }),
   // `buyer` is the digest of an address that somebody named.
-  "payments.access-mail": row("scheduling", [16, 2000], {
+  "payments.access-mail": row("email", [16, 2000], {
     handle: s.string(),
     pageSlug: s.string(),
     buyer: s.string(),

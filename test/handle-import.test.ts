@@ -117,9 +117,9 @@ t.test("a handle moves to another installation and name with all that it has", a
   t.equal(credential && secretOf(runtime, "new-owl", credential), "pass phrase");
 
   t.same([mails.length, old.events.length], [0, told], "nothing was mailed and no webhook called");
-  const delayed = await runtime.queues.queue("scheduling").getDelayed();
+  const delayed = await runtime.queues.queue("email").getDelayed();
   t.match(
-    delayed.map(({ data }) => data),
+    delayed.filter(({ name }) => name === "scheduling.mail").map(({ data }) => data),
     [{ handle: "new-owl", bookingUid: callUid, kind: "reminder" }],
   );
 

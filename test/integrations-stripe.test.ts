@@ -514,7 +514,10 @@ t.test(
   "a refund after a disconnect is told to the owner once, and made when the account is connected again",
   async (t) => {
     const mail = await startMailServer(t);
-    const { service, owner, stripe } = await start(t, { workers: ["scheduling"], env: { SMTP_URL: mail.url } });
+    const { service, owner, stripe } = await start(t, {
+      workers: ["scheduling", "email"],
+      env: { SMTP_URL: mail.url },
+    });
     await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
     await owner.post(`${owned}/event-types`).send(paidType).expect(201);
     const { credentialId } = await connect(owner);
@@ -537,7 +540,7 @@ t.test(
 
 t.test("a refund that fails at once or later is told to the owner", async (t) => {
   const mail = await startMailServer(t);
-  const { service, owner, stripe } = await start(t, { workers: ["scheduling"], env: { SMTP_URL: mail.url } });
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling", "email"], env: { SMTP_URL: mail.url } });
   await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);
   await connect(owner);
@@ -554,7 +557,7 @@ t.test("a refund that fails at once or later is told to the owner", async (t) =>
 
 t.test("a refund that fails after it was made is due again, in any order of notices", async (t) => {
   const mail = await startMailServer(t);
-  const { service, owner, stripe } = await start(t, { workers: ["scheduling"], env: { SMTP_URL: mail.url } });
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling", "email"], env: { SMTP_URL: mail.url } });
   await service.runtime.redis.hset(keys.user("user_acme"), "email", "owner@acme.example");
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);
   await connect(owner);

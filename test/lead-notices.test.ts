@@ -4,15 +4,24 @@ import { eraseLead } from "../core/leads/leads.ts";
 import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/notices.ts";
 import { sendLeadCode } from "../core/leads/verification.ts";
 import { keys } from "../core/store/keys.ts";
+import { job } from "../core/store/outbox.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { eraseAfter } from "../fixtures/leads.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
-import { startMailServer } from "../fixtures/smtp.ts";
+import { startMailServer, startRudeServer } from "../fixtures/smtp.ts";
 import { passDelays } from "../fixtures/time.ts";
 
 const route = "/v2/public/handles/acme/leads";
+const trigger = {
+  handle: "acme",
+  leadId: "lead_1",
+  campaignId: "cmp_1",
+  trigger: "LEAD_CAPTURED",
+  triggerId: "t",
+  at: 0,
+} as const;
 const owner = "user_acme@example.com";
 
 async function open(t: Test, options: ServiceOptions = {}): Promise<{ service: Service; inbox: Inbox }> {
@@ -81,7 +90,7 @@ t.test(
     await put({ language: "de-AT", displayName: "Fahrradhaus Müller", leadNotifications: false });
     await capture(service, { email: "one@far.example" });
     await eventually(
-      async () => (await service.runtime.queues.queue("campaigns").getJobCounts("completed")).completed === 1,
+      async () => (await service.runtime.queues.queue("email").getJobCounts("completed")).completed === 1,
     );
     await put({ leadNotifications: true });
     await capture(service, { email: "two@far.example", message: "Hallo" });
@@ -115,9 +124,7 @@ t.test("the service itself mails the owners of a handle without a sender", async
   ]);
   await requests.post("/v2/handles/acme/email/suppressions").send({ email: owner }).expect(201);
   await capture(service, { email: "bob@far.example" });
-  await eventually(
-    async () => (await service.runtime.queues.queue("campaigns").getJobCounts("completed")).completed === 2,
-  );
+  await eventually(async () => (await service.runtime.queues.queue("email").getJobCounts("completed")).completed === 2);
   t.equal(inbox.mails.length, 1, "a suppressed owner gets none");
 });
 
@@ -137,7 +144,7 @@ t.test(
     t.equal(notices.filter((notice) => notice === round).length, 5);
     const erased = ids[notices.indexOf(round)] as string;
     await requests.delete(`/v2/handles/acme/leads/${erased}`).expect(204);
-    const [delay = 0, ...others] = await passDelays(runtime, "campaigns");
+    const [delay = 0, ...others] = await passDelays(runtime, "email");
     t.same(others, []);
     t.ok(delay <= 3_605_000 && delay > 3_400_000, `the digest is sent after the hour, in ${delay} ms`);
     // As if the hour had passed.
@@ -153,6 +160,27 @@ t.test(
     await eventually(async () => (await mailsTo(inbox, owner)).at(-1)?.subject === "New lead: next@far.example");
     const storedMs = await runtime.redis.pttl(keys.leadDigest("acme", round));
     t.ok(storedMs > 0 && storedMs <= 25 * 3_600_000, "its leads are listed for a while");
+  },
+);
+
+t.test(
+  "the digest of an hour comes at its end, although the process that began it was paused or has a late clock",
+  async (t) => {
+    const { service } = await open(t, { workers: [] });
+    await makeSending(service);
+    const { runtime } = service;
+    const ids: string[] = [];
+    for (let n = 0; n < 21; n++) ids.push(await capture(service, { email: `v${n}@far.example` }));
+    const clock = Date.now;
+    Date.now = () => clock() - 3_600_000;
+    await sendLeadNotice(runtime, { handle: "acme", leadId: ids[0] as string }).finally(() => {
+      Date.now = clock;
+    });
+    for (const leadId of ids.slice(1)) await sendLeadNotice(runtime, { handle: "acme", leadId });
+    const [digest] = await runtime.queues.queue("email").getDelayed();
+    t.equal(digest?.name, "leads.digest");
+    const due = (digest?.timestamp ?? 0) + (digest?.delay ?? 0);
+    t.ok(due >= clock() + (await runtime.redis.pttl(keys.leadNotices("acme"))), "when its last lead has come");
   },
 );
 
@@ -197,7 +225,7 @@ t.test("a lead that nobody can verify, for want of a sender, is mailed at once, 
   const leadId = await capture(service, lead);
   await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
   t.equal(await capture(service, lead), leadId);
-  const queue = service.runtime.queues.queue("campaigns");
+  const queue = service.runtime.queues.queue("email");
   await eventually(async () => (await queue.getJobCountByTypes("waiting", "active", "delayed")) === 0);
   t.same(
     inbox.mails.map(({ to }) => to),
@@ -261,12 +289,12 @@ async function toldOfAda(t: Test, options: Parameters<typeof open>[1]) {
   const mails = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages;
   const only = async () => (await mails())[0];
   const erase = () => requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
-  return { service, mails, only, erase };
+  return { service, leadId, mails, only, erase };
 }
 
 t.test("a waiting mail about an erased person is withdrawn", async (t) => {
-  const { service, only, erase } = await toldOfAda(t, { workers: ["campaigns"] });
-  await eventually(only);
+  const { service, leadId, only, erase } = await toldOfAda(t, { workers: [] });
+  await sendLeadNotice(service.runtime, { handle: "acme", leadId });
   t.match(await only(), { status: "QUEUED", deliveries: [{ recipient: owner }] });
   await erase();
   t.equal((await only()).status, "CANCELLED");
@@ -364,11 +392,11 @@ t.test("a digest counts the leads that it tells of, though one is erased while i
 });
 
 t.test("an erasure that failed half way can be repeated, and withdraws the waiting mail", async (t) => {
-  const { service } = await open(t, { workers: ["campaigns"] });
+  const { service } = await open(t, { workers: [] });
   const { owner: requests, root } = await makeSending(service);
   const leadId = await capture(service, { email: "ada@far.example" });
   const only = async () => (await requests.get(`${root}/messages`).expect(200)).body.messages[0];
-  await eventually(only);
+  await sendLeadNotice(service.runtime, { handle: "acme", leadId });
   const { redis } = service.runtime;
   const get = redis.get.bind(redis);
   redis.get = (async (key: string) => {
@@ -382,17 +410,15 @@ t.test("an erasure that failed half way can be repeated, and withdraws the waiti
 });
 
 t.test("a waiting digest is sent without the persons that were erased meanwhile", async (t) => {
-  const { service, inbox } = await open(t, { workers: ["campaigns"] });
+  const { service, inbox } = await open(t, { workers: [] });
   const { owner: requests, root } = await makeSending(service);
   const { redis } = service.runtime;
   const ids: string[] = [];
   for (let n = 0; n < 24; n++)
     ids.push(await capture(service, { email: `v${n}@far.example`, message: `Question ${n}` }));
   const messages = async () => (await requests.get(`${root}/messages?limit=100`).expect(200)).body.messages;
-  const notices = await eventually(async () => {
-    const found = await Promise.all(ids.map((leadId) => redis.hget(keys.lead("acme", leadId), "notice")));
-    return !found.includes(null) && (await messages()).length === 20 && found;
-  });
+  for (const leadId of ids) await sendLeadNotice(service.runtime, { handle: "acme", leadId });
+  const notices = await Promise.all(ids.map((leadId) => redis.hget(keys.lead("acme", leadId), "notice")));
   const round = notices.find((notice) => notice !== "mail") as string;
   await sendLeadDigest(service.runtime, { handle: "acme", round });
   const [first, second, third, fourth] = [...ids.keys()].filter((n) => notices[n] !== "mail");
@@ -401,7 +427,8 @@ t.test("a waiting digest is sent without the persons that were erased meanwhile"
   for (const n of [first, second] as number[]) {
     const before = (await messages()).length;
     await requests.delete(`/v2/handles/acme/leads/${ids[n]}`).expect(204);
-    await eventually(async () => (await messages()).length === before + 1);
+    await sendLeadDigest(service.runtime, { handle: "acme", round });
+    t.equal((await messages()).length, before + 1);
   }
   const digests = (await messages()).slice(0, 3).map(({ status }: { status: string }) => status);
   t.same(digests, ["QUEUED", "CANCELLED", "CANCELLED"]);
@@ -410,6 +437,24 @@ t.test("a waiting digest is sent without the persons that were erased meanwhile"
   const [digest] = (await mailsTo(inbox, owner)).filter(({ subject }) => subject === "More new leads: 2");
   const told = (digest?.text ?? "").match(/Question \d+/g) ?? [];
   t.same(told.sort(), [`Question ${third}`, `Question ${fourth}`].sort());
+});
+
+t.test("a mail server that says nothing holds up no rules, calendars and holds", async (t) => {
+  const server = await startRudeServer(t, { at: "greeting", does: "hang" });
+  const { service } = await open(t, { env: { SMTP_URL: server.url }, workers: ["campaigns", "scheduling", "email"] });
+  const { queues } = service.runtime;
+  for (const handle of ["acme", "beta"]) {
+    await service.handle(handle);
+    for (let n = 0; n < 20; n++)
+      await service.visitor
+        .post(`/v2/public/handles/${handle}/leads`)
+        .send({ email: `v${n}@far.example` })
+        .expect(202);
+  }
+  await eventually(() => server.connections > 0);
+  for (const name of ["campaigns", "scheduling"] as const) t.equal(await queues.queue(name).getActiveCount(), 0, name);
+  await queues.later(job("campaigns.trigger", "trigger", trigger));
+  await eventually(async () => (await queues.queue("campaigns").getJob("trigger"))?.isCompleted(), 5000);
 });
 
 t.test("a code that waited for the mail server until it was over is not sent", async (t) => {

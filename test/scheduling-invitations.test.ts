@@ -574,9 +574,9 @@ t.test("a reminder comes before the booking, and not for one that was cancelled 
     (await Promise.all(inbox.mails.map(partsOf))).filter(({ subject }) => subject.startsWith("Reminder"));
   // The reminders of all three are due an hour before their first times.
   stage.at("2026-10-05T10:00:00Z");
-  const hours = (await passDelays(runtime, "scheduling", 5.5 * 3_600_000)).map((ms) => ms / 3_600_000);
+  const hours = (await passDelays(runtime, "email", 5.5 * 3_600_000)).map((ms) => ms / 3_600_000);
   t.same(hours.sort(), [4, 5, 5.5]);
-  const queue = runtime.queues.queue("scheduling");
+  const queue = runtime.queues.queue("email");
   await eventually(async () => (await queue.getJobCountByTypes("waiting", "active")) === 0);
   await eventually(async () => (await reminders()).length >= 2);
   t.equal((await reminders()).length, 2);
@@ -584,10 +584,10 @@ t.test("a reminder comes before the booking, and not for one that was cancelled 
 });
 
 t.test("without a sender or a mail server a booking is still made", async (t) => {
-  const stage = await openStage(t, { workers: ["scheduling"] });
+  const stage = await openStage(t, { workers: ["email"] });
   await stage.event({ slug: "intro" });
   const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
-  const queue = stage.service.runtime.queues.queue("scheduling");
+  const queue = stage.service.runtime.queues.queue("email");
   await eventually(async () => (await queue.getJobCounts("completed")).completed === 1);
   t.equal((await queue.getJobCounts("failed")).failed, 0);
   await stage.service.visitor.get(`${PUBLIC_EVENTS_PATH}/intro/bookings/${bookingUid}`).expect(200);
@@ -598,7 +598,7 @@ t.test(
   async (t) => {
     const inbox = new Inbox();
     const env = { SMTP_URL: await inbox.start(t) };
-    const stage = await openStage(t, { env, workers: ["scheduling"] });
+    const stage = await openStage(t, { env, workers: ["email"] });
     await stage.event({ slug: "intro", title: "Introduction", confirmationRequired: true });
     const { bookingUid } = (await stage.book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
     const [mail] = await eventually(() => (inbox.mails.length > 0 ? Promise.all(inbox.mails.map(partsOf)) : undefined));

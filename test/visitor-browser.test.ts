@@ -97,7 +97,7 @@ async function startShop(
   const url = `http://127.0.0.1:${port}`;
   const local = { BASE_URL: url, LOGIN_BUILTIN: "1", PUBLIC_PAGE_AGENT_ENABLED: "1" };
   const env = { ...stripe.env, ...local, SMTP_URL: await inbox.start(t) };
-  const service = await startService(t, { port, env, workers: ["scheduling"] });
+  const service = await startService(t, { port, env, workers: ["email"] });
   const owner = await service.handle("acme");
   const page = { status: "PUBLISHED", language: "de", description: "Beratung an drei Abenden." };
   const sale = { accessMode: "PAID", price: { amountMinor: 1900, currency: "EUR" }, teaser: "<p>Ein Anfang.</p>" };

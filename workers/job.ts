@@ -20,6 +20,12 @@ export interface WorkerRow {
   slotless?: boolean;
 }
 
+/** The jobs of a handle. */
+type HandleJob = { [N in JobName]: JobData<N> extends { handle: string } ? N : never }[JobName];
+
+/** As often as any job may stall: a mail is not lost with the worker that sends it. */
+const MAX_MAIL_STALLS = 5;
+
 /** A row whose function is typed by the job's data. */
 export function jobRow<N extends JobName>(
   name: N,
@@ -27,6 +33,14 @@ export function jobRow<N extends JobName>(
   group?: (data: JobData<N>) => string,
 ): WorkerRow {
   return { name, run: run as WorkerRow["run"], group: group as WorkerRow["group"] };
+}
+
+/** A row of a job that may wait for the mail server: few of one handle run at a time, so that sign-in codes and other handles find room. */
+export function mailRow<N extends HandleJob>(
+  name: N,
+  run: (runtime: Runtime, data: JobData<N>, attempt: JobAttempt) => Promise<unknown>,
+): WorkerRow {
+  return { ...jobRow(name, run, ({ handle }) => handle), maxStalls: MAX_MAIL_STALLS };
 }
 
 /** Work that is repeated; the signal ends it. It resolves to "busy" if another process was at it. */

@@ -9,7 +9,7 @@ import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
 import { expireHold, pullCalendars, scheduleNextPull, sendMails, syncBooking } from "../core/scheduling/face.ts";
 import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import type { JobData, QueueName } from "../schemas/jobs.ts";
-import { jobRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
+import { jobRow, mailRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
 
 /** Every job with its function, and its group if it calls other people's servers. */
 export const workerRows: WorkerRow[] = [
@@ -19,17 +19,17 @@ export const workerRows: WorkerRow[] = [
   jobRow("campaigns.send", sendRule),
   { ...jobRow("email.check", checkDomain, ({ account }) => account), slotless: true, giveUp: scheduleNextCheck },
   jobRow("knowledge.index", indexDocument),
-  jobRow("leads.notify", sendLeadNotice),
-  jobRow("leads.digest", sendLeadDigest),
+  mailRow("leads.notify", sendLeadNotice),
+  mailRow("leads.digest", sendLeadDigest),
   jobRow("leads.erase", eraseEverywhere),
   jobRow("leads.send-code", sendLeadCode),
   jobRow("payments.refund", refundBooking),
-  jobRow("payments.purchase-mail", sendPurchaseMail),
-  jobRow("payments.access-mail", sendAccessMail),
+  mailRow("payments.purchase-mail", sendPurchaseMail),
+  mailRow("payments.access-mail", sendAccessMail),
   jobRow("scheduling.expire", expireHold),
   // A pull that stalls needs no other worker: the next one is scheduled anyway.
   { ...jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle), maxStalls: 0, giveUp: scheduleNextPull },
-  jobRow("scheduling.mail", sendMails),
+  mailRow("scheduling.mail", sendMails),
   jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
   jobRow("webhooks.dispatch", dispatchEvent),
   jobRow("webhooks.dispatch-all", dispatchEvents),

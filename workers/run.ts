@@ -39,6 +39,9 @@ export interface Workers {
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 
+/** The rows by name. A job may wait in the queue that an earlier deploy gave it. */
+const rows = new Map(workerRows.map((row) => [row.name as string, row]));
+
 /** Starts the workers of these queues, their heartbeats and the outbox sweeper. */
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
   const served = queueNames.filter((queue) => wanted.length === 0 || wanted.includes(queue));
@@ -80,9 +83,6 @@ function startWorker(
   { shared, signalOf }: { shared: ReturnType<typeof connect>; signalOf: (row: WorkerRow) => AbortSignal },
 ): Worker {
   const groups = new JobGroups();
-  const rows = new Map(
-    workerRows.filter(({ name }) => jobs[name].queue === queue).map((row) => [row.name as string, row]),
-  );
   const run = async (bull: BullJob, token?: string): Promise<void> => {
     const row = rows.get(bull.name);
     Object.assign(bull.opts, retryPolicy(bull.name));
