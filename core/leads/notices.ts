@@ -127,7 +127,7 @@ function decide(runtime: Runtime, handle: string, leadId: string): Promise<strin
     digests: keys.leadDigest(handle, ""),
   };
   const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs, keepMs: hourMs + DIGEST_RETENTION_MS };
-  return scripts.noticeLead(runtime.redis, scriptKeys, { leadId, now: Date.now(), ...limits });
+  return scripts.noticeLead(runtime.redis, scriptKeys, { leadId, ...limits });
 }
 
 function realHour(runtime: Runtime): number {

@@ -183,7 +183,7 @@ export const scripts = scriptsOf({
     "written" | "changed"
   >(),
   noticeLead: script(["lead", "notices", "digests"]).of<
-    { leadId: string; now: number; maxMails: number; hourMs: number; keepMs: number },
+    { leadId: string; maxMails: number; hourMs: number; keepMs: number },
     string
   >(),
   tryLeadCode: script(["code", "lead", "outbox"], { blobs: ["json"] }).of<
