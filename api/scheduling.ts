@@ -77,7 +77,7 @@ export const schedulingRows: Row[] = [
   }),
   route(`POST ${bookings}/:bookingUid/confirm`, creator, nothing, core.confirmBooking, {
     returns: object({ booking: shape.booking }),
-    description: "Accepts a booking that is PENDING.",
+    description: "Accepts a booking that is PENDING, until its start.",
     failures: ["booking_not_pending"],
   }),
   route(`POST ${bookings}/:bookingUid/decline`, creator, shape.declining, core.declineBooking, {

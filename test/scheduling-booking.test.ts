@@ -523,6 +523,17 @@ t.test("busy times that are too old are read again before a booking", async (t) 
   t.equal(await pulls(), 1, "the calendar that blocked the time is not selected any more");
 });
 
+t.test("a request is confirmed until it begins, and declined afterwards too", async (t) => {
+  const { event, book, owner, at } = await openStage(t);
+  await event({ slug: "intro", confirmationRequired: true });
+  const { bookingUid } = (await book("intro", "2026-10-05T09:00:00Z", 30).expect(201)).body;
+  at("2026-10-05T09:00:00Z");
+  const late = await owner.post(`${base}/bookings/${bookingUid}/confirm`).expect(409);
+  t.match(late.body, { code: "booking_not_pending", detail: /time has begun/ });
+  const declined = await owner.post(`${base}/bookings/${bookingUid}/decline`).expect(200);
+  t.match(declined.body.booking, { status: "REJECTED" });
+});
+
 t.test("an owner confirms or declines requests, and the slot is held meanwhile", async (t) => {
   const { event, book, slots, owner } = await openStage(t);
   await event({ slug: "intro", confirmationRequired: true });

@@ -127,10 +127,14 @@ interface Seen {
   sequence?: number;
 }
 
-/** The owner accepts a request; `booking_not_pending` unless it awaits this. */
+/** The owner accepts a request; `booking_not_pending` unless it awaits this, or once its time has begun. */
 export async function confirmBooking(runtime: Runtime, input: BookingPath & Seen): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (stored) => {
     mustBePending(stored, input, runtime.now());
+    if (Date.parse(stored.start) <= runtime.now())
+      throw new Fail("booking_not_pending", {
+        detail: "The booking's time has begun; it can't be confirmed any more.",
+      });
     const at = timestamp(runtime);
     return { step: "confirmed", booking: { ...stored, status: "ACCEPTED", confirmedAt: at, updatedAt: at } };
   });
