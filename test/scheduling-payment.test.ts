@@ -1,6 +1,6 @@
 import t from "tap";
 import type { Order, PaymentProvider } from "../core/platform/runtime.ts";
-import { expireHold, settlePayment } from "../core/scheduling/booking-payments.ts";
+import { expireHold, recordRefund, settlePayment } from "../core/scheduling/booking-payments.ts";
 import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
@@ -304,6 +304,7 @@ t.test("a payment within the hold counts although the booking has begun, unless 
 
 t.test("a payment for a booking that was cancelled, or has begun after its hold, must go back", async (t) => {
   const stage = await openStage(t);
+  await listen(stage);
   connect(stage, provider());
   await stage.event({ slug: "paid", payment: price });
   const settle = (bookingUid: string) => settlePayment(stage.service.runtime, { handle: "acme", bookingUid });
@@ -316,6 +317,29 @@ t.test("a payment for a booking that was cancelled, or has begun after its hold,
   t.equal(await settle(second), "refund");
   const read = await stage.owner.get(`${base}/bookings/${first}`);
   t.match(read.body.booking, { status: "CANCELLED", payment: { status: "REFUND_DUE" } });
+  const told = (await written(stage)).filter((event) => !/created|required/.test(event));
+  t.same(told, [
+    "3 scheduling.booking.cancelled",
+    "3 scheduling.booking.cancelled",
+    "3 scheduling.payment.succeeded",
+    "4 scheduling.payment.succeeded",
+  ]);
+});
+
+t.test("a payment that is first heard of by its refund is told as paid, once", async (t) => {
+  const stage = await openStage(t);
+  await listen(stage);
+  connect(stage, provider());
+  await stage.event({ slug: "paid", payment: price });
+  const { bookingUid } = (await stage.book("paid", start, 30).expect(201)).body;
+  const name = { handle: "acme", bookingUid };
+  await recordRefund(stage.service.runtime, name, 1);
+  t.equal(await settlePayment(stage.service.runtime, name), "refund");
+  await recordRefund(stage.service.runtime, name, 2);
+  t.same(
+    (await written(stage)).filter((event) => /succeeded/.test(event)),
+    ["3 scheduling.payment.succeeded"],
+  );
 });
 
 t.test("if no checkout can be created, slot and key are free again", async (t) => {

@@ -16,6 +16,7 @@ interface Step {
 
 const booked = "scheduling.booking.created";
 const confirmed = "scheduling.booking.confirmed";
+const paid = "scheduling.payment.succeeded";
 const ended: Pick<Step, "slot" | "events"> = { slot: "release", events: ["scheduling.booking.cancelled"] };
 
 /** All steps. Nobody is informed of a booking before its payment, so an unpaid one ends without a mail. */
@@ -25,14 +26,16 @@ export const steps = {
   held: { slot: "claim", events: [booked, "scheduling.payment.required"] },
   moved: { slot: "claim", events: ["scheduling.booking.rescheduled"], mail: { kind: "rescheduled" } },
   confirmed: { slot: "hold", events: [confirmed], mail: { kind: "confirmed", by: "owner" } },
-  paid: { slot: "reclaim", events: ["scheduling.payment.succeeded", confirmed], mail: { kind: "confirmed" } },
+  paid: { slot: "reclaim", events: [paid, confirmed], mail: { kind: "confirmed" } },
   declined: { ...ended, mail: { kind: "declined", by: "owner" } },
   cancelledByOwner: { ...ended, mail: { kind: "cancelled", by: "owner" } },
   cancelledByVisitor: { ...ended, mail: { kind: "cancelled" } },
   endedUnpaid: ended,
   /** The payment comes after the end of its booking, or ends a booking whose slot is lost. */
-  paidTooLate: { slot: "hold", events: [], mail: { kind: "refunded" } },
-  paidWithoutSlot: { ...ended, mail: { kind: "refunded" } },
+  paidTooLate: { slot: "hold", events: [paid], mail: { kind: "refunded" } },
+  paidWithoutSlot: { ...ended, events: [paid, ...ended.events], mail: { kind: "refunded" } },
+  /** The refund is reported before its payment, which is not told of again. */
+  paidAndRefunded: { slot: "hold", events: [paid] },
   degraded: { slot: "hold", events: ["scheduling.sync.degraded"] },
   updated: { slot: "hold", events: [] },
 } satisfies Record<string, Step>;

@@ -128,7 +128,8 @@ export async function recordRefund(runtime: Runtime, name: BookingName, at: numb
     const { payment } = before;
     if (payment === null || payment.status === "REFUNDED" || isOutdated(payment, at)) return undefined;
     await runtime.redis.srem(keys.unrefunded(name.handle), name.bookingUid);
-    return refundReported(runtime, before, { ...payment, status: "REFUNDED", refundReportedAt: at });
+    const change = refundReported(runtime, before, { ...payment, status: "REFUNDED", refundReportedAt: at });
+    return payment.status === "REQUIRED" ? { ...change, step: "paidAndRefunded" } : change;
   });
 }
 
