@@ -1,4 +1,4 @@
-import { firstCharacters, sameWord } from "../core/platform/characters.ts";
+import { firstCharacters, sameWord, withoutTabs } from "../core/platform/characters.ts";
 import { asObject } from "../core/platform/json.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { typedText } from "../core/platform/typed.ts";
@@ -40,8 +40,9 @@ function lenient(schema: Schema<unknown>, value: unknown): unknown {
 function text(schema: Schema<unknown>, value: unknown): unknown {
   const isDecoration = schema["x-decoration"] === true;
   const isScalar = typeof value === "number" || typeof value === "boolean";
-  const given = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
-  if (typeof given !== "string") return isDecoration ? undefined : given;
+  const asText = isScalar && (isDecoration || schema["x-as-text"]) ? String(value) : value;
+  if (typeof asText !== "string") return isDecoration ? undefined : asText;
+  const given = schema.format === "line" ? withoutTabs(asText) : asText;
   const isTrimmed = isOptional(schema) || schema["x-trim"] === true;
   const typed = schema.format === "address" ? typedText(given) : given.trim();
   const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? typed : given;

@@ -314,6 +314,22 @@ t.test("a null nonce counts as none", async (t) => {
   await book(null).expect(201);
 });
 
+t.test("a tab that is pasted into one line counts as a space", async (t) => {
+  const { event, book } = await openStage(t);
+  const bookingFields = ["text", "phone"].map((type) => ({ id: type, type, label: type, required: true }));
+  await event({ slug: "intro", bookingFields });
+  const { body } = await book("intro", "2026-10-05T09:00:00Z", 30, {
+    attendee: { ...ada, name: "Ada\tLovelace\t" },
+    guests: [{ email: "bob@example.com", name: "Bob\tBee" }],
+    answers: { text: "Engines\tLondon", phone: "+44\t20 7946 0018" },
+  }).expect(201);
+  t.match(body.booking, {
+    attendee: { name: "Ada Lovelace" },
+    guests: [{ name: "Bob Bee" }],
+    answers: { text: "Engines London", phone: "+44 20 7946 0018" },
+  });
+});
+
 t.test("questions are answered as their kind asks", async (t) => {
   const { event, book } = await openStage(t);
   const field = (id: string, type: string, more: object = {}) => ({ id, type, label: id, required: false, ...more });

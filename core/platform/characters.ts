@@ -21,6 +21,11 @@ export function oneLine(text: string): string {
   return visibleCharacters(text).replace(/\s+/g, " ").trim();
 }
 
+/** Spaces for tabs, which browsers keep in an input of one line when cells of a table are pasted into it. */
+export function withoutTabs(text: string): string {
+  return text.replaceAll("\t", " ");
+}
+
 /** The first characters of a text, trimmed. */
 export function firstCharacters(text: string, maxLength: number): string {
   return [...text.trim()].slice(0, maxLength).join("").trimEnd();

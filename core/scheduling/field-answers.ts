@@ -1,6 +1,7 @@
 import type { InputError } from "../../schemas/errors.ts";
 import type { BookingField } from "../../schemas/scheduling.ts";
 import { isAddress } from "../platform/address.ts";
+import { withoutTabs } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
 import { isPhoneNumber, typedDigits, typedText } from "../platform/typed.ts";
 
@@ -41,10 +42,11 @@ function readAnswer(
   return { text, fault: text === "" ? undefined : checks[field.type](text, field) };
 }
 
-/** How the text of an answer is read, if more than its outer spaces is left out. */
+/** How the text of an answer is read, if more than its outer spaces changes. */
 const readings: Partial<Record<BookingField["type"], (text: string) => string>> = {
+  text: (text) => withoutTabs(text).trim(),
   email: typedText,
-  phone: typedDigits,
+  phone: (text) => typedDigits(withoutTabs(text)),
   number: typedDigits,
 };
 
