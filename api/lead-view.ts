@@ -69,8 +69,8 @@ function originOf(request: Request): Origin {
   };
 }
 
-/** The last segment of a page's path; `index` on a host's root (docs/reference.md, "Public page"). */
+/** The last segment of a page's path, with or without a slash after it; `index` on a host's root (docs/reference.md, "Public page"). */
 function slugOf(path: string): string {
   const [last = ""] = path.split(/[?#]/);
-  return last.split("/").at(-1) || "index";
+  return last.replace(/\/$/, "").split("/").at(-1) || "index";
 }

@@ -129,6 +129,8 @@ t.test("a page's form ends in thanks and a link back; mistakes are named plainly
   const spanish = "http://service.test/p/acme/contacto";
   const there = await send({ email: "cy@example.com" }).set("Referer", spanish).expect(200);
   t.match(there.text, /<html lang="es".*Gracias.*href="\/p\/acme\/contacto"/s, "in the language of the form's page");
+  const slashed = await send({ email: "cy@example.com" }).set("Referer", `${spanish}/`).expect(200);
+  t.match(slashed.text, /<html lang="es".*href="\/p\/acme\/contacto\/"/s);
   await send({ email: "dan@example.com" }).set("Referer", "http://service.test/p/acme/%zz").expect(200);
   const far = await send({ email: "bob@example.com" }).set("Referer", "https://evil.example/x").expect(200);
   t.notMatch(far.text, /evil/);
