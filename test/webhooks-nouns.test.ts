@@ -3,6 +3,7 @@ import { Webhook as Verifier } from "standardwebhooks";
 import t, { type Test as TapTest } from "tap";
 import { addressDigest } from "../core/platform/address.ts";
 import { keys } from "../core/store/keys.ts";
+import { setWebhookStatus } from "../core/webhooks/endpoints.ts";
 import { makeSending, type Sending, startMailing } from "../fixtures/email.ts";
 import { connectAccount } from "../fixtures/providers/consent.ts";
 import { type StripeServer, startStripe } from "../fixtures/providers/stripe.ts";
@@ -197,4 +198,45 @@ t.test("the list of a person's events forgets those that have expired", async (t
   t.ok((await redis.scard(list)) < 10, "although the person has new ones");
   const [event = ""] = await keyNames(redis, "webhook-event:*");
   t.equal(await redis.sismember(list, event), 1);
+});
+
+t.test("an endpoint gets no event from before its registration, or from when it was disabled", async (t) => {
+  const service = await startService(t, { env: agent });
+  const owner = await service.handle("acme");
+  const register = async () => {
+    const receiver = await startReceiver(t);
+    const hook = { url: receiver.url, events: ["lead.captured"] };
+    const { webhookId } = (await owner.post(`${root}/webhooks`).send(hook).expect(201)).body.webhook;
+    const names = () => receiver.received.map(({ event }) => (event.data as { lead: { name: string } }).lead.name);
+    return { webhookId, names };
+  };
+  const leave = (name: string) =>
+    service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@example.com", name }).expect(202);
+  const set = (webhookId: string, status: "ACTIVE" | "DISABLED") =>
+    setWebhookStatus(service.runtime, { handle: "acme", webhookId }, status);
+
+  const [early, resting, gone] = [await register(), await register(), await register()];
+  await set(resting.webhookId, "DISABLED");
+  await leave("One");
+  await set(resting.webhookId, "ACTIVE");
+  await owner.delete(`${root}/webhooks/${gone.webhookId}`).expect(204);
+  const late = await register();
+  await service.startWorkers(["webhooks"]);
+  await eventually(() => early.names().length === 1);
+  await leave("Two");
+  await eventually(() => [early, resting, late].every((one) => one.names().includes("Two")));
+  t.same(
+    [early, resting, gone, late].map((one) => one.names()),
+    [["One", "Two"], ["Two"], [], ["Two"]],
+  );
+});
+
+t.test("without an enabled endpoint no event is stored", async (t) => {
+  const service = await startService(t, { env: agent });
+  const owner = await service.handle("acme");
+  const hook = { url: "https://example.com/hook" };
+  const { webhookId } = (await owner.post(`${root}/webhooks`).send(hook).expect(201)).body.webhook;
+  await setWebhookStatus(service.runtime, { handle: "acme", webhookId }, "DISABLED");
+  await service.visitor.post("/v2/public/handles/acme/leads").send({ email: "ada@example.com" }).expect(202);
+  t.same(await keyNames(service.runtime.redis, "webhook-*:*"), []);
 });

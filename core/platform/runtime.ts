@@ -97,7 +97,7 @@ export interface JobAttempt {
   signal: AbortSignal;
 }
 
-/** The delivery job of a webhook event, together with the event. One step writes both, and only if the handle has an endpoint. */
+/** The delivery job of a webhook event, together with the event. One step writes both, and only if an endpoint is enabled. */
 export interface EventJob extends Omit<Job<"webhooks.dispatch">, "event"> {
   event: EventRecord;
 }
@@ -107,8 +107,11 @@ interface EventRecord {
   key: string;
   content: string;
   retentionMs: number;
-  /** Key of the endpoint list: without an endpoint the event is not stored. */
+  /** Key of the endpoint list, and what the keys of endpoints begin with: without an enabled one the event is not stored. */
   endpoints: string;
+  endpoint: string;
+  /** Key of the endpoints that get it: those that are enabled when it is written. */
+  audience: string;
   /** Keys of the sets of events that concern its people, so that it can be erased. */
   people: string[];
 }

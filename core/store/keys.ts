@@ -135,6 +135,7 @@ export const keys = {
   // webhooks
   webhook: (handle: string, webhookId: string) => `webhook:{${handle}}:${webhookId}`, // hash version, json, status; for ever
   webhooks: (handle: string) => `webhooks:{${handle}}`, // zset webhook id by creation ms; for ever
+  webhookAudience: (handle: string, eventId: string) => `webhook-audience:{${handle}}:${eventId}`, // string, ids of the endpoints that were enabled when the event was written; 30 d
   webhookQueue: (handle: string, webhookId: string) => `webhook-queue:{${handle}}:${webhookId}`, // zset delivery id -> real ms when due, or when its lease ends; until settled
   webhookAwake: (handle: string, webhookId: string) => `webhook-awake:{${handle}}:${webhookId}`, // string, the sender of this endpoint's deliveries; 60 s after it was called, 20 s after its last heartbeat
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d

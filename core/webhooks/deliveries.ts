@@ -13,7 +13,7 @@ import { createdAtOf, EVENT_TTL_MS, eventJob } from "./events.ts";
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
 const CALL_TTL_MS = 60_000;
 
-/** Dispatches an event to every endpoint that subscribes to its type; idempotent. */
+/** Dispatches an event to every endpoint that subscribes to its type and was enabled when it was written; idempotent. */
 export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
   return dispatchEvents(runtime, { handle, eventIds: [eventId] });
 }
@@ -23,15 +23,26 @@ export async function dispatchEvents(
   runtime: Runtime,
   { handle, eventIds }: JobData<"webhooks.dispatch-all">,
 ): Promise<void> {
-  const [contents, listening] = await Promise.all([
+  const [contents, audiences, listening] = await Promise.all([
     runtime.redis.mget(eventIds.map((eventId) => keys.webhookEvent(handle, eventId))),
+    runtime.redis.mget(eventIds.map((eventId) => keys.webhookAudience(handle, eventId))),
     listeners(runtime, handle),
   ]);
-  const events = eventIds.flatMap((eventId, at) => (contents[at] ? [aboutEvent(eventId, contents[at])] : []));
+  const events = eventIds.flatMap((eventId, at) =>
+    contents[at] ? [{ about: aboutEvent(eventId, contents[at]), audience: audiences[at]?.split(" ") }] : [],
+  );
   await Promise.all(
     listening.map(({ webhookId, events: wanted }) => {
-      const own = events.filter(({ type }) => (wanted as string[]).includes(type));
-      const made = own.map((event) => ({ ...event, deliveryId: `dlv_${event.eventId}_${webhookId}`, asked: false }));
+      // Events of earlier versions have no audience.
+      const own = events.filter(
+        ({ about, audience = [webhookId] }) =>
+          (wanted as string[]).includes(about.type) && audience.includes(webhookId),
+      );
+      const made = own.map(({ about }) => ({
+        ...about,
+        deliveryId: `dlv_${about.eventId}_${webhookId}`,
+        asked: false,
+      }));
       return made.length > 0 ? queueDeliveries(runtime, { handle, webhookId }, made) : undefined;
     }),
   );

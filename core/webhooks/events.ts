@@ -29,6 +29,8 @@ export function eventJob(
     content: JSON.stringify({ type, timestamp: new Date(at).toISOString(), data }),
     retentionMs: EVENT_TTL_MS,
     endpoints: keys.webhooks(handle),
+    endpoint: keys.webhook(handle, ""),
+    audience: keys.webhookAudience(handle, eventId),
     people: people.map((address) => keys.personEvents(handle, addressDigest(address))),
   };
   return { ...job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }), event };

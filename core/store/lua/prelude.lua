@@ -5,9 +5,15 @@ local function from(values, first)
   return found
 end
 
--- Writes a webhook event (key, content, retentionMs, endpoints, people) if the handle has an endpoint. Returns whether it did.
+-- Writes a webhook event (key, content, retentionMs, endpoints, endpoint, audience, people) for the enabled endpoints of this moment, if
+-- there are any. Returns whether it did.
 local function putEvent(event)
-  if redis.call('EXISTS', event.endpoints) == 0 then return false end
+  local audience = {}
+  for _, id in ipairs(redis.call('ZRANGE', event.endpoints, 0, -1)) do
+    if redis.call('HGET', event.endpoint .. id, 'status') ~= 'DISABLED' then audience[#audience + 1] = id end
+  end
+  if #audience == 0 then return false end
+  redis.call('SET', event.audience, table.concat(audience, ' '), 'PX', event.retentionMs)
   redis.call('SET', event.key, event.content, 'PX', event.retentionMs)
   for _, person in ipairs(event.people) do
     redis.call('SADD', person, event.key)
