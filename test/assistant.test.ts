@@ -530,6 +530,23 @@ t.test("an answer that is stopped at its very end has one end", async (t) => {
   }
 });
 
+t.test("a chat whose answer was stopped before its form shows the form with the next one", async (t) => {
+  const { service, model } = await withModel(t, {
+    reply: () => "A cargo bike costs 39 EUR a day.",
+    proposeAfter: 5000,
+  });
+  const asked = { id: "a-capability-id-7", messages: [message("Please send me a quote for ten cargo bikes")] };
+  const stopped = await post(service, { ...asked, resumable: true });
+  await eventually(() => model.requests.some(({ body }) => body.stream === false));
+  const stream = `${service.url}${page}/agentic-chat/${asked.id}/stream`;
+  t.equal((await fetch(stream, { method: "DELETE" })).status, 204);
+  const shown = (chunks: Chunk[]) => chunks.filter(({ type }) => type === "tool-output-available").length;
+  t.equal(shown(await chunksOf(stopped)), 0);
+  model.script.proposeAfter = 0;
+  t.equal(shown(await chunksOf(await post(service, asked))), 1);
+  t.equal(shown(await chunksOf(await post(service, asked))), 0, "once in a chat otherwise");
+});
+
 t.test("the end of an answer is numbered after the chunks that a client had before", async (t) => {
   const model = await startModelServer({ reply: () => "A cargo bike costs 39 EUR a day. ".repeat(200), everyMs: 20 });
   t.teardown(() => model.close());

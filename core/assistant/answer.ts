@@ -73,7 +73,7 @@ async function* answerChunks(
   yield { type: "data-cta", data: { cards: ctaCards(links, found.question) } };
   const questions = nextQuestions(request, found, draft);
   yield { type: "data-follow-ups", data: { questions } };
-  if (!isTalk) yield* toolChunks(runtime, request, { found, draft, text, cards, questions, signal });
+  if (!isTalk) yield* toolChunks(runtime, request, { runId, found, draft, text, cards, questions, signal });
   yield { type: "finish-step" };
   const { handle, pageSlug } = request;
   const tookMs = Math.round(performance.now() - started);
@@ -125,6 +125,7 @@ function nextQuestions(request: AnswerRequest, found: PublicLibrary, draft: Draf
 }
 
 interface AnswerParts {
+  runId: string;
   found: PublicLibrary;
   draft: Draft;
   text: string;
@@ -135,7 +136,7 @@ interface AnswerParts {
 
 /** The tools that a model called; without tool support, the lesson cards of the evidence and the form that the question asks for. */
 async function* toolChunks(runtime: Runtime, request: AnswerRequest, parts: AnswerParts): AsyncGenerator<Chunk> {
-  const { found, draft, text, cards, questions, signal } = parts;
+  const { runId, found, draft, text, cards, questions, signal } = parts;
   const used = cardsIn(found, draft.units);
   const lessons = draft.calls?.has(lessonTool.name) && used.length === 0 ? nearCards(found) : used;
   const wantsLessons = draft.calls?.has(lessonTool.name) ?? true;
@@ -144,7 +145,7 @@ async function* toolChunks(runtime: Runtime, request: AnswerRequest, parts: Answ
   if (!(draft.calls?.has(leadTool.name) ?? wish !== undefined)) return;
   const evidenceTitles = cards.map(({ title }) => title);
   const material = { wish, language, answer: text, evidenceTitles, retrievalMode: found.mode, followUps: questions };
-  const section = await leadSectionFor(runtime, request, { ...material, signal });
+  const section = await leadSectionFor(runtime, request, { ...material, runId, signal });
   if (section) yield* toolCall(leadTool.name, section);
 }
 

@@ -1,6 +1,7 @@
 import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
 import { figuresBeyond, holdsWords, type Wish } from "../engines/answers/answers.ts";
+import { runEnding } from "../engines/relay/relay.ts";
 import type { PagePath } from "../pages/face.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { digestOf } from "../platform/digest.ts";
@@ -72,9 +73,13 @@ const SENSITIVE = Object.values(languages).flatMap(({ leadSection }) => leadSect
 export async function leadSectionFor(
   runtime: Runtime,
   request: AnswerRequest,
-  { signal, ...shown }: Omit<LeadMaterial, "sectionId" | "pageSlug" | "question"> & { signal: AbortSignal },
+  {
+    runId,
+    signal,
+    ...shown
+  }: Omit<LeadMaterial, "sectionId" | "pageSlug" | "question"> & { runId: string; signal: AbortSignal },
 ): Promise<LeadSection | undefined> {
-  if (request.sectionShown || !(await isFirst(runtime, request))) return undefined;
+  if (request.sectionShown || !(await isFirst(runtime, request, runId))) return undefined;
   const { handle, pageSlug, question } = request;
   const material = { ...shown, sectionId: runtime.id("sec_"), pageSlug, question };
   const section = composeLeadSection({ ...material, proposal: await propose(runtime, material, signal) });
@@ -88,8 +93,15 @@ export async function forgetLeadSection({ redis }: Runtime, chat: ChatPath): Pro
   await redis.del(sectionKey(chat));
 }
 
-async function isFirst({ redis }: Runtime, chat: ChatPath): Promise<boolean> {
-  return (await redis.set(sectionKey(chat), "1", "EX", SHOWN_TTL_SECONDS, "NX")) === "OK";
+/** True for the first answer of a chat that shows its section; an earlier one that broke off before its end has shown none. */
+async function isFirst({ redis }: Runtime, chat: ChatPath, runId: string): Promise<boolean> {
+  const key = sectionKey(chat);
+  if ((await redis.set(key, runId, "EX", SHOWN_TTL_SECONDS, "NX")) === "OK") return true;
+  const earlier = (await redis.get(key)) ?? "";
+  const ending = await runEnding(redis, earlier);
+  if (typeof ending === "string" || ending.end === "done") return false;
+  // Of two answers that find this at once, one replaces it.
+  return (await redis.set(key, runId, "EX", SHOWN_TTL_SECONDS, "GET")) === earlier;
 }
 
 function sectionKey({ handle, pageSlug, chatId }: ChatPath): string {

@@ -150,7 +150,7 @@ export const keys = {
   runAlive: (runId: string) => `run-alive:{runs}:${runId}`, // string, exists while a worker answers; 15 s after its last heartbeat
   runReader: (readerId: string) => `run-reader:{runs}:${readerId}`, // stream, an entry ends the blocking read of a web process; 10 s after it
   chatRun: (handle: string, slug: string, chat: string) => `chat:{${handle}}:${slug}:${chat}`, // string, run of a chat's latest answer; 10 min
-  chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, exists once the lead section was shown; 24 h
+  chatSection: (handle: string, slug: string, chat: string) => `chat-section:{${handle}}:${slug}:${chat}`, // string, the run that shows the lead section; 24 h
   leadSection: (handle: string, slug: string, section: string) => `lead-section:{${handle}}:${slug}:${section}`, // string, JSON of fields and submit label; 24 h
 } as const;
 
