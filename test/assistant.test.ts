@@ -8,6 +8,8 @@ import type { Context } from "koa";
 import t from "tap";
 import { EventSource } from "undici";
 import { sendStream } from "../api/stream.ts";
+import { setEntitlement } from "../core/account/handles.ts";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import type { Queues } from "../core/store/outbox.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
@@ -202,6 +204,24 @@ t.test("a closed assistant answers the same 404 for every reason and every body"
   t.equal(JSON.stringify({ ...chat.body, requestId: "" }), [...bodies][0]);
   await service.runtime.redis.hset("account:{acct_acme}", "entitlement:marketing_tools", "1");
   await service.visitor.post("/v2/public/pages/acme/bikes/agentic-question").send({}).expect(400);
+});
+
+t.test("a handle that was erased and created again has the assistant of its new account alone", async (t) => {
+  const service = await startService(t);
+  const { redis } = service.runtime;
+  const { visitor } = service;
+  const isOpen = async () => (await visitor.post("/v2/public/handles/acme/leads").send({})).status === 400;
+  for (const [account, isEntitled] of [
+    ["acct_old", true],
+    ["acct_new", false],
+    ["acct_old", true],
+  ] as const) {
+    await service.handle("acme", { account });
+    if (isEntitled) await setEntitlement(redis, account, "marketing_tools", true);
+    t.equal(await isOpen(), isEntitled, account);
+    await eraseHandle(service.runtime, "acme");
+    t.equal(await isOpen(), false, "erased");
+  }
 });
 
 t.test("the throttle is shared by both routes and tells when to come back", async (t) => {

@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
@@ -46,16 +47,19 @@ export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readon
  * `marketing_tools`. Always false for an unknown or inactive handle.
  */
 export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
-  const account = await accountOf(redis, handle);
-  if (account === undefined) return false;
-  const [status, entitled] = await coalesce(redis, `agent ${handle}`, () =>
-    Promise.all([
-      redis.hget(keys.handle(handle), "status"),
-      redis.hexists(keys.account(account), "entitlement:marketing_tools"),
-    ]),
+  const known = await accountOf(redis, handle);
+  if (known === undefined) return false;
+  const [[status, account], entitled] = await coalesce(redis, `agent ${handle}`, () =>
+    Promise.all([redis.hmget(keys.handle(handle), "status", "account"), hasMarketingTools(redis, known)]),
   );
-  const listed = env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle);
-  return status === "ACTIVE" && (listed || entitled === 1);
+  if (status !== "ACTIVE") return false;
+  if (env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle)) return true;
+  // A handle that was erased and created again may have another account.
+  return account === known ? entitled : hasMarketingTools(redis, account ?? "");
+}
+
+async function hasMarketingTools(redis: Redis, account: string): Promise<boolean> {
+  return (await redis.hexists(keys.account(account), "entitlement:marketing_tools")) === 1;
 }
 
 /**
