@@ -1,5 +1,6 @@
 import PostalMime, { type Email } from "postal-mime";
 import t, { type Test } from "tap";
+import { eraseHandle } from "../core/operations/erasure.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
@@ -206,6 +207,19 @@ t.test("a refund ends the link and the access of browsers, whichever notice come
       ["ada@far.example", true],
     ],
   );
+});
+
+t.test("a cookie of an erased handle opens no page of another owner who takes its name", async (t) => {
+  const shop = await open(t);
+  await buy(shop, "ada@far.example");
+  const [mail] = await mailed(shop, "ada@far.example", 1);
+  const { cookie } = await follow(shop, linkIn(mail));
+  const visit = async () => (await shop.service.visitor.get("/p/acme/course").set("Cookie", cookie).expect(200)).text;
+  t.match(await visit(), "secret");
+  await eraseHandle(shop.service.runtime, "acme");
+  const next = await shop.service.handle("acme", { account: "acct_next", owner: "user_next" });
+  await next.post("/v2/handles/acme/pages").send(course).expect(201);
+  t.match(await visit(), "teaser");
 });
 
 t.test("owners list the purchases of a page, and erase a buyer without losing them", async (t) => {

@@ -1,8 +1,9 @@
 import { Buffer } from "node:buffer";
 import type { accessAnswer, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
-import { isAgentEnabled, settingsOf } from "../account/face.ts";
+import { epochOf, isAgentEnabled, settingsOf } from "../account/face.ts";
 import { readHtml } from "../engines/answers/answers.ts";
+import { instantAt } from "../platform/clock.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
 import { Fail, insteadOf } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
@@ -180,11 +181,15 @@ async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Visi
 }
 
 /** True if the cookie of a browser proves a payment, until the provider says that it went back. Cookies of the first kind name no payment. */
-async function hasPaid({ env, redis }: Runtime, input: VisitInput): Promise<boolean> {
+async function hasPaid(runtime: Runtime, input: VisitInput): Promise<boolean> {
+  const { env, redis } = runtime;
   const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
   const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
   const isCurrent = Number(until) > Date.now() / 1000;
   if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return false;
+  // What was bought of an erased handle opens nothing of a later one of its name. Cookies have whole seconds.
+  const givenAt = instantAt(runtime, (Number(until) + 1 - ACCESS_TTL_SECONDS) * 1000);
+  if (givenAt < (await epochOf(redis, input.handle))) return false;
   if (token === "") return true;
   const payment = Buffer.from(token, "base64url").toString();
   return (await redis.exists(keys.pageRefund(input.handle, payment))) === 0;
