@@ -413,6 +413,36 @@ t.test("a key is in progress while its checkout is created, and continues after 
   t.equal((await stage.owner.get(`${base}/bookings`)).body.bookings.length, 1);
 });
 
+t.test("a request that was slow to open its checkout takes away none that its repetition has opened", async (t) => {
+  const stage = await openStage(t);
+  const working = provider();
+  let answer = (): void => {};
+  const late = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  let calls = 0;
+  const openCheckout: PaymentProvider["openCheckout"] = async (order) => {
+    if (++calls === 2) return working.openCheckout(order);
+    await late;
+    throw new Error("no answer");
+  };
+  connect(stage, provider({ openCheckout }));
+  await stage.event({ slug: "paid", payment: price });
+  const ask = () => stage.book("paid", start, 30).set("Idempotency-Key", "pay-3");
+  const first = ask().then((answer) => answer);
+  await eventually(() => calls === 1);
+  const { redis } = stage.service.runtime;
+  const [key = ""] = await keyNames(redis, keys.idempotent("acme", "bookings-paid", "*"));
+  const record = JSON.parse((await redis.get(key)) as string);
+  await redis.set(key, JSON.stringify({ ...record, until: 0 }));
+  const second = await ask().expect(201);
+  answer();
+  t.match(await first, { status: 201, body: { nextAction: second.body.nextAction } });
+  const { bookingUid } = second.body;
+  const { booking } = (await stage.owner.get(`${base}/bookings/${bookingUid}`)).body;
+  t.match(booking, { status: "PENDING_PAYMENT" }, "its payer may be at the checkout");
+});
+
 t.test("an unpaid hold expires", async (t) => {
   const env = { TEST_CLOCK: "2026-10-05T06:00:00Z", TEST_CLOCK_RATE: "600" };
   const stage = await openStage(t, { env, workers: ["scheduling"] });

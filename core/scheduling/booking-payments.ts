@@ -37,6 +37,8 @@ export async function openCheckout(
   const booking = await changeIfExists(runtime, { handle, bookingUid }, async (before) => {
     if (before.payment === null || statusAt(before, runtime.now()) !== "PENDING_PAYMENT") throw holdExpired();
     failure = undefined;
+    // A repeated request opened it meanwhile, and its payer may be there.
+    if (before.payment.checkoutUrl) return undefined;
     try {
       const payment = { ...before.payment, ...(await checkoutOf(runtime, handle, before)) };
       return { step: "updated", booking: { ...before, payment }, idempotency };
