@@ -54,11 +54,16 @@ export function failureName({ code, status }: Fail, { failureTexts }: Request): 
 
 /** The invalid fields, by name; undefined if none is. */
 function mistakes(errors: InputError[], { mistakes: words }: Words): Part {
-  const names = errors.map(({ path }) => path.slice(1)).filter((name) => name !== "");
+  const names = errors.map(({ path }) => nameAt(path)).filter((name) => name !== "");
   if (names.length === 0) return undefined;
   if (names.join() === "email") return words.email;
   const fields = names.map((name, at) => [at > 0 && ", ", html`<strong>${name}</strong>`]);
   return sentence(words.fields, { fields: html`${fields}` });
+}
+
+/** The name of a field as its form has it, from its JSON pointer (RFC 6901, section 4). */
+function nameAt(path: string): string {
+  return path.slice(1).replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
 /** The link of the page: the same address, the page of the form, the page in question, or the start. */

@@ -2,7 +2,7 @@ import type { ErrorObject } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { isAddress } from "../core/platform/address.ts";
-import { Fail } from "../core/platform/errors.ts";
+import { Fail, pointerTo } from "../core/platform/errors.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
 import type { ErrorCode, InputError } from "../schemas/errors.ts";
@@ -119,9 +119,7 @@ function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string 
 /** JSON pointer to the fault: to the missing or unknown property itself, not to its object. */
 function pathOf(error: ErrorObject): string {
   const name = error.params.missingProperty ?? error.params.additionalProperty;
-  return name === undefined
-    ? error.instancePath
-    : `${error.instancePath}/${String(name).replace(/~/g, "~0").replace(/\//g, "~1")}`;
+  return error.instancePath + (name === undefined ? "" : pointerTo(String(name)));
 }
 
 /** The ajv keywords that fail for an absent, mistyped or blank value. */

@@ -193,6 +193,8 @@ t.test("invalid leads are refused by field, and nothing is stored", async (t) =>
     [{ email: "a@example.com", name: ["Ada"] }, "/name"],
     [{ email: "a@example.com", company: "x".repeat(201) }, "/company"],
     [{ email: "a@example.com", "bad key": "x" }, "/bad key"],
+    [{ email: "a@example.com", "yes/no~": "x" }, "/yes~1no~0"],
+    [{ email: "a@example.com", fields: { "yes/no": "x" } }, "/fields/yes~1no"],
     [{ email: "a@example.com", fields: { nested: { a: 1 } } }, "/fields/nested"],
     [{ email: "a@example.com", fields: "no json" }, "/fields"],
     [{ email: "a@example.com", fields: deepJson }, "/fields"],

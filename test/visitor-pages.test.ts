@@ -124,6 +124,8 @@ t.test("a page's form ends in thanks and a link back; mistakes are named plainly
   t.equal((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads.length, 1);
   const wrong = await send({ email: "ada" }).expect(400).expect("content-type", /html/);
   t.match(wrong.text, /Das ist keine E-Mail-Adresse\..*href="\/p\/acme\/contact\?x=1"/s);
+  const odd = await send({ email: "ada@example.com", "Ja/Nein": "Ja" }).expect(400);
+  t.match(odd.text, "Bitte prüfen Sie: <strong>Ja/Nein</strong>");
   const page = { pageSlug: "contacto", title: "Contacto", language: "es", status: "PUBLISHED" };
   await owner.post("/v2/handles/acme/pages").send(page).expect(201);
   const spanish = "http://service.test/p/acme/contacto";

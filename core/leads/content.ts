@@ -11,7 +11,7 @@ import {
 import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { firstCharacters } from "../platform/characters.ts";
-import { Fail, invalid } from "../platform/errors.ts";
+import { Fail, invalid, pointerTo } from "../platform/errors.ts";
 import { ResponseRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
 import { typedText } from "../platform/typed.ts";
@@ -59,7 +59,7 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
     ),
     fields: customFields([
       ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),
-      ...custom.map(([name, value]) => ({ path: `/${name}`, name, value })),
+      ...custom.map(([name, value]) => ({ path: pointerTo(name), name, value })),
     ]),
     // The page of the conversation, if the lead names none.
     pageSlug: (content.pageSlug ?? conversation?.pageSlug) || null,
@@ -78,7 +78,7 @@ function onOneLine(text: string | undefined): string | undefined {
 
 /** The native keys of a lead with the path's; other keys are custom fields. */
 const ownKeys = new Set(["handle", ...Object.keys(newLead.properties ?? {})]);
-const inFields = ([name, value]: [string, unknown]) => ({ path: `/fields/${name}`, name, value });
+const inFields = ([name, value]: [string, unknown]) => ({ path: pointerTo("fields", name), name, value });
 
 function withoutBlanks(input: Infer<typeof newLead>): Infer<typeof newLead> {
   const filled = Object.entries(input).filter(([name, value]) => value !== "" || !ownKeys.has(name));

@@ -44,6 +44,11 @@ export function invalid(path: string, message: string, cause?: unknown): Fail {
   return new Fail("invalid_request", { errors: [{ path, message }] }, cause);
 }
 
+/** The JSON pointer to a member of the input (RFC 6901). */
+export function pointerTo(...names: string[]): string {
+  return names.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
 /** For `catch`: the value instead of a failure with this code. Every other error is thrown again. */
 export function insteadOf<T>(code: ErrorCode, value: T): (error: unknown) => T {
   return (error) => {
