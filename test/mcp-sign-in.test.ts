@@ -543,6 +543,25 @@ t.test("of two redemptions of a code at the same time one wins, and its session 
   }
 });
 
+t.test("a use of a code without its verifier leaves a session alone that starts at the same time", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  for (let round = 0; round < 20; round++) {
+    await browser.open(address(service, { client_id }));
+    const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+    const form = { grant_type: "authorization_code", client_id, code: back.searchParams.get("code") ?? "" };
+    const redeem = (code_verifier: string) =>
+      fetch(`${service.url}/oauth/token`, { method: "POST", body: new URLSearchParams({ ...form, code_verifier }) });
+    const [own] = await Promise.all([verifier, ...Array(6).fill("x".repeat(43))].map(redeem));
+    if (!own?.ok) continue;
+    const { access_token } = await own.json();
+    const asked = service.visitor.post(endpoint).set("Accept", "application/json, text/event-stream");
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    t.equal((await asked.set("Authorization", `Bearer ${access_token}`).send(list)).status, 200);
+  }
+});
+
 t.test("a faulty request goes back to its client with the fault", async (t) => {
   const service = await open(t);
   const { client_id = "" } = await register(service, [callback]);

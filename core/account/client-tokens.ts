@@ -84,17 +84,23 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
 
 /** The grant of a code at its first use; `invalid_request` at any other. A use without its verifier ends an unused code. */
 async function useCode(redis: Redis, codeKey: string, input: TokenRequest): Promise<CodeGrant> {
-  const [json, uses] = await redis.hmget(codeKey, "json", "uses");
-  const granted = json ? (JSON.parse(json) as CodeGrant) : undefined;
-  const isTheirs = granted !== undefined && isRedeemer(granted, input);
-  if (isTheirs) {
-    const [use] = await transact(redis, (transaction) => {
-      transaction.hincrby(codeKey, "uses", 1).expire(codeKey, CODE_SECONDS);
-    });
-    if (use === 1) return granted;
-    await removeSession(redis, granted.userId, granted.sessionId);
-  } else if (!uses) await redis.del(codeKey);
-  throw oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
+  const json = await redis.hget(codeKey, "json");
+  if (json === null) throw codeRefused();
+  const granted = JSON.parse(json) as CodeGrant;
+  const isTheirs = isRedeemer(granted, input);
+  // A used code is not counted again by strangers, who could end its session.
+  const [use] = await transact(redis, (transaction) => {
+    if (isTheirs) transaction.hincrby(codeKey, "uses", 1);
+    else transaction.hsetnx(codeKey, "uses", 1);
+    transaction.expire(codeKey, CODE_SECONDS);
+  });
+  if (isTheirs && use === 1) return granted;
+  if (isTheirs) await removeSession(redis, granted.userId, granted.sessionId);
+  throw codeRefused();
+}
+
+function codeRefused(): Error {
+  return oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
 }
 
 function isRedeemer(granted: CodeGrant, input: TokenRequest): boolean {
