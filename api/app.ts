@@ -166,9 +166,17 @@ function isWrite({ access, method, isReadOnly = false }: Row): boolean {
   return access.kind === "handle" && method !== "GET" && !isReadOnly;
 }
 
-/** The audited id: the one in the path, unless it is an address, which an erasure must find; else the one that the row reads from its result. */
-function auditEntry(row: Row, { handle: _, email: _address, ...named }: RouteMatch["parameters"], result: unknown) {
-  const subject = Object.values(named).join("/") || (row.auditedId?.(result as never) ?? "");
+/**
+ * The audited ids: those in the path, unless it is an address, which an erasure must find, or a link's token, which acts for its owner; then
+ * the one that the row reads from its result.
+ */
+function auditEntry(
+  row: Row,
+  { handle: _, email: _address, token: _token, ...named }: RouteMatch["parameters"],
+  result: unknown,
+) {
+  const ids = [...Object.values(named), row.auditedId?.(result as never)];
+  const subject = ids.filter(Boolean).join("/");
   return { route: `${row.method} ${row.path}`, subject };
 }
 

@@ -37,6 +37,7 @@ export const campaignRows: Row[] = [
   }),
   route(`POST ${rules}`, operator, shape.newRule, core.createRule, {
     status: 201,
+    auditedId: ({ rule }) => rule.ruleId,
     returns: object({ rule: shape.rule }),
     summary: "Create an email rule",
     description:

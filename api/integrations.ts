@@ -26,6 +26,7 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${provider}/oauth/callback`, creator, shape.oauthCallback, core.finishAuthorization, {
     status: 201,
+    auditedId: ({ credential }) => credential.credentialId,
     returns: object({ credential: shape.credential }),
     summary: "Finish connecting an account",
     description: "Exchanges the code that the provider sent to the browser. Only the user who started can finish.",

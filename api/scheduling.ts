@@ -208,6 +208,7 @@ export const schedulingRows: Row[] = [
   page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, view.ownerBookingView, { headerInputs }),
   page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, view.ownerBookingView, {
     headerInputs,
+    audited: ({ decidedBy }) => decidedBy,
     accepts: "form",
   }),
 ];

@@ -2,6 +2,7 @@ import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { revokeRole, setHandleActive } from "../core/account/handles.ts";
+import { keys } from "../core/store/keys.ts";
 import { Inbox } from "../fixtures/inbox.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
@@ -27,7 +28,16 @@ async function linksOf(inbox: Inbox, count = 1): Promise<Links> {
     const found = inbox.mails.filter(({ to }) => to === owner);
     return found.length >= count && found;
   });
-  const { text = "" } = await PostalMime.parse(mails.at(-1)?.source ?? "");
+  return linksIn(mails.at(-1)?.source ?? "");
+}
+
+/** The paths of the links in one of the mails to the owner, by its position from 1. */
+async function linksAt(inbox: Inbox, position: number): Promise<Links> {
+  return linksIn(inbox.mails.filter(({ to }) => to === owner).at(position - 1)?.source ?? "");
+}
+
+async function linksIn(source: string): Promise<Links> {
+  const { text = "" } = await PostalMime.parse(source);
   const found = [...text.matchAll(/http:\/\/service\.test(\/apps\/scheduling\/acme\/\w+\/(\w+)\/\S+)/g)];
   return Object.fromEntries(found.map(([, path, purpose]) => [purpose, path])) as Links;
 }
@@ -66,6 +76,29 @@ t.test("an owner confirms from the mail without signing in; looking changes noth
     t.match(again.text, /This booking is confirmed\./);
   }
   t.equal((await booking(stage, uid)).status, "ACCEPTED", "what is decided stays");
+});
+
+t.test("a decision by a link is audited as its owner's, without the link", async (t) => {
+  const { stage, inbox } = await open(t);
+  const { visitor, runtime } = stage.service;
+  const [confirmed, declined] = [await request(stage), await request(stage, "10")];
+  await eventually(() => inbox.mails.filter(({ to }) => to === owner).length >= 2);
+  const all = await Promise.all([1, 2].map((count) => linksAt(inbox, count)));
+  const linkOf = (uid: string, purpose: keyof Links) =>
+    all.map((links) => links[purpose]).find((path) => path.includes(uid)) as string;
+  const route = "POST /apps/scheduling/:handle/:bookingUid/:purpose/:token";
+  const audited = async () => {
+    const entries = await runtime.redis.xrange(keys.audit("acme"), "-", "+");
+    return entries.map(([, fields]) => fields.slice(0, 6)).filter((fields) => fields.includes(route));
+  };
+  for (const path of [linkOf(confirmed, "open"), linkOf(confirmed, "confirm"), linkOf(confirmed, "decline")])
+    await visitor.post(path).type("form").send({}).expect(200);
+  await visitor.post(linkOf(declined, "decline")).type("form").send({}).expect(200);
+  await eventually(async () => (await audited()).length === 2);
+  t.same(await audited(), [
+    ["who", "user_acme", "route", route, "id", `${confirmed}/confirm`],
+    ["who", "user_acme", "route", route, "id", `${declined}/decline`],
+  ]);
 });
 
 t.test("a name can't turn round the address beside it on the owner's page", async (t) => {

@@ -24,6 +24,7 @@ export {
   membersOf,
   mustExist,
   ownerAddresses,
+  ownersOf,
   pagesCounter,
   pagesCounterOf,
   setHandleActive,

@@ -122,9 +122,14 @@ export async function userOfEmail(redis: Redis, email: string): Promise<string |
 
 /** The known addresses of a handle's owners. */
 export async function ownerAddresses(redis: Redis, handle: string): Promise<string[]> {
+  return distinctAddresses((await ownersOf(redis, handle)).map(({ email }) => email));
+}
+
+/** The owners of a handle whose addresses are known, by their ids. */
+export async function ownersOf(redis: Redis, handle: string): Promise<{ userId: string; email: string }[]> {
   const owners = (await membersOf(redis, handle)).filter(({ role }) => role === "OWNER");
-  const sorted = owners.sort((one, other) => (one.userId < other.userId ? -1 : 1));
-  return distinctAddresses(sorted.flatMap(({ email }) => email ?? []));
+  const known = owners.flatMap(({ userId, email }) => (email === null ? [] : [{ userId, email }]));
+  return known.sort((one, other) => (one.userId < other.userId ? -1 : 1));
 }
 
 /** Revokes a user's access to a handle at once. */

@@ -1,7 +1,7 @@
 import { spokenLanguage } from "../../schemas/languages.ts";
 import type { ownerDecision, ownerVisit } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { findHandle, ownerAddresses, settingsOf } from "../account/face.ts";
+import { findHandle, ownersOf, settingsOf } from "../account/face.ts";
 import type { Fact } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
@@ -32,6 +32,8 @@ export interface OwnerVisit {
   host: string;
   /** The facts of the booking; empty for an invalid or expired link. */
   facts: Fact[];
+  /** The owner who has decided by this request, and the handle. */
+  decidedBy?: { userId: string; handle: string };
 }
 
 /** The current state behind a link. Opening it changes nothing, since mail scanners open links too. */
@@ -60,11 +62,14 @@ export async function decideByLink(
     throw error;
   }
   const done = asked === "confirm" ? "confirmed" : "refused";
-  return visitOf(runtime, input, { ...found, state: (await mailsVisitors(runtime, handle)) ? done : "untold" });
+  const state = (await mailsVisitors(runtime, handle)) ? done : "untold";
+  return { ...(await visitOf(runtime, input, { ...found, state })), decidedBy: { userId: found.userId, handle } };
 }
 
 interface LinkedBooking {
   link: OwnerLink;
+  /** The owner whose link it is. */
+  userId: string;
   stored: BookingRecord;
 }
 
@@ -74,11 +79,11 @@ async function findLinked(runtime: Runtime, input: LinkInput): Promise<LinkedBoo
   if (link === undefined) return undefined;
   const [handle, owners, stored] = await Promise.all([
     findHandle(runtime.redis, link.handle),
-    ownerAddresses(runtime.redis, link.handle),
+    ownersOf(runtime.redis, link.handle),
     findBooking(runtime.redis, link.handle, link.bookingUid),
   ]);
-  const isOwners = owners.some((address) => addressDigest(address) === link.owner);
-  return handle?.active && isOwners && stored ? { link, stored } : undefined;
+  const owner = owners.find(({ email }) => addressDigest(email) === link.owner);
+  return handle?.active && owner && stored ? { link, stored, userId: owner.userId } : undefined;
 }
 
 function stateOf({ link, stored }: LinkedBooking, now: number): OwnerState {
