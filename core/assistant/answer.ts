@@ -4,6 +4,7 @@ import { evidenceCards, type Unit } from "../engines/answers/answers.ts";
 import { readRun } from "../engines/relay/relay.ts";
 import type { JobAttempt, ModelTool, Runtime } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
+import { keys } from "../store/keys.ts";
 import { ctaCards, followUps } from "./cards.ts";
 import { type Draft, draftAnswer, leadTool, lessonTool } from "./draft.ts";
 import { leadSectionFor } from "./lead-section.ts";
@@ -55,7 +56,10 @@ async function* answerChunks(
   { runId, signal }: { runId: string; signal: AbortSignal },
 ): AsyncGenerator<Chunk> {
   const started = performance.now();
-  const found = await publicLibrary(runtime, request);
+  const [found] = await Promise.all([
+    publicLibrary(runtime, request),
+    runtime.redis.zrem(keys.waitingAnswers(request.handle), runId),
+  ]);
   const tools = await toolsFor(runtime, request, found);
   const draft = await draftAnswer(runtime, request, { found, tools, signal });
   const isTalk = draft.kind === "talk" || draft.kind === "declined";

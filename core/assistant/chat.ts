@@ -14,6 +14,7 @@ import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
+import { transact } from "../store/redis.ts";
 import { mustBeOpen } from "./gate.ts";
 import { forgetLeadSection } from "./lead-section.ts";
 import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./messages.ts";
@@ -24,6 +25,8 @@ const MIN_CAPABILITY_LENGTH = 16;
 const REPLAY_TTL_SECONDS = 600;
 /** Ms after which the JSON route gives up (docs/reference.md, "Answers"). */
 const JSON_TIMEOUT_MS = 20_000;
+/** Ms after which nobody waits for an answer that no worker has begun. */
+const MAX_WAIT_MS = 20_000;
 
 type ChatStream = Input<"handle" | "pageSlug" | "chatId", typeof chatStream>;
 
@@ -92,12 +95,28 @@ export async function stopChat(runtime: Runtime, input: ChatStream): Promise<voi
 async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boolean): Promise<RunSubscription> {
   const { handle, chatId } = request;
   const runId = runtime.id("run_");
-  await createRun(runtime.redis, runId, { request: JSON.stringify(request) });
+  const [priority] = await Promise.all([
+    countWaiting(runtime, handle, runId),
+    createRun(runtime.redis, runId, { request: JSON.stringify(request) }),
+  ]);
   const follower = runtime.relay.follow(runId, { resumable });
-  await runtime.queues.commit(handle, [job("assistant.answer", runId, { runId })], (transaction) => {
+  await runtime.queues.commit(handle, [job("assistant.answer", runId, { runId }, { priority })], (transaction) => {
     transaction.set(chatKey(request, chatId), runId, "EX", REPLAY_TTL_SECONDS);
   });
   return follower;
+}
+
+/**
+ * How many answers of the handle wait already, to which this one is added. The fewer, the sooner it is its turn: many questions to one handle
+ * don't delay the answers of others.
+ */
+async function countWaiting({ redis }: Runtime, handle: string, runId: string): Promise<number> {
+  const [key, now] = [keys.waitingAnswers(handle), Date.now()];
+  const [, waiting] = await transact(redis, (transaction) => {
+    transaction.zremrangebyscore(key, "-inf", now - MAX_WAIT_MS).zcard(key);
+    transaction.zadd(key, now, runId).pexpire(key, MAX_WAIT_MS);
+  });
+  return Number(waiting);
 }
 
 async function runOf(runtime: Runtime, input: ChatStream): Promise<string | undefined> {

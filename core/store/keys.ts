@@ -143,6 +143,8 @@ export const keys = {
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
+  waitingAnswers: (handle: string) => `waiting-answers:{${handle}}`, // zset run id by real ms of its question, until a worker answers it; entries 20 s
+
   // assistant: all runs, each one answer, share a tag, so that one command reads the chunks of many
   run: (runId: string) => `run:{runs}:${runId}`, // hash, the input of the answer; 10 min from its creation, and no longer than its run
   runChunks: (runId: string) => `run-chunks:{runs}:${runId}`, // stream, ids generation-number, whose last entry ends the run; 10 min after it
