@@ -112,8 +112,8 @@ function mergeIntervals(found: OpenInterval[], zone: Zone): OpenInterval[] {
   found.sort((one, other) => one.from - other.from);
   const all: OpenInterval[] = [];
   for (const open of found) {
-    let from = Math.max(open.from, all.at(-1)?.to ?? open.from);
-    while (from < open.to) from = addPiece(all, zone, { ...open, from });
+    open.from = Math.max(open.from, all.at(-1)?.to ?? open.from);
+    while (open.from < open.to) open.from = addPiece(all, zone, open);
   }
   return all;
 }

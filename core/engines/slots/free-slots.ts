@@ -91,18 +91,16 @@ function* startRanges(
   { busy, rules }: SlotRequest,
   to: number,
 ): Generator<{ kind: HoursKind; free: number; last: number }> {
-  const padded = busy.map(({ from, to }) => ({ from: from - rules.after, to: to + rules.before }));
   let at = 0;
   for (const open of intervals) {
     if (open.from >= to) return;
     let free = open.from;
     while (free < open.to) {
-      while ((padded[at]?.to ?? Number.POSITIVE_INFINITY) <= free) at++;
-      const block = padded[at] ?? noBlock;
-      const end = Math.min(open.latestEnd, block.from);
-      if (block.from > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - rules.duration, to - 1) };
-      if (block.from >= open.to) break;
-      free = block.to;
+      while ((busy[at] ?? noBlock).to + rules.before <= free) at++;
+      const block = busy[at] ?? noBlock;
+      const end = Math.min(open.latestEnd, block.from - rules.after);
+      if (end > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - rules.duration, to - 1) };
+      free = block.to + rules.before;
     }
   }
 }
