@@ -28,8 +28,8 @@ export class RowRouter {
   }
 
   find(path: string, method: string): RouteMatch | undefined {
-    const layer = this.#routers.get(kindOf(path, method === "HEAD" ? "GET" : method))?.match(path, method)
-      .pathAndMethod[0];
+    const router = this.#routers.get(kindOf(path, method === "HEAD" ? "GET" : method));
+    const layer = router?.stack.find((one) => one.match(path));
     const row = this.#rows.get(layer);
     return layer && row && { row, parameters: withSafeHandle(layer.params(path, layer.captures(path))) };
   }
