@@ -23,7 +23,7 @@ export function sendView(ctx: Context, { type, status = 200, headers = {}, body 
   if (type) ctx.set("Content-Type", type);
   // `fetch` adds no-cache to a condition; it is meant for caches (RFC 9111, section 5.2.1.4).
   delete ctx.req.headers["cache-control"];
-  if (ctx.fresh) ctx.status = 304;
+  if (ctx.req.headers["if-none-match"] && ctx.fresh) ctx.status = 304;
   // Statuses without content (RFC 9110, sections 15.3.5 and 15.4.5).
   if (ctx.status === 204 || ctx.status === 304) return;
   ctx.body = compressed(ctx, typeof body === "string" ? body : bytesOf(body));

@@ -31,7 +31,9 @@ function closed({ res }: Context): AbortSignal {
 /** The supported language (BCP 47) that the visitor prefers (RFC 9110, section 12.5.4); "" if none matches. */
 function visitorLanguage(ctx: Context): string {
   ctx.vary("Accept-Language");
-  const wanted = ctx.acceptsLanguages().map((tag) => canonicalLanguage(tag) ?? "");
+  // A client that names no language accepts "*", which is no tag.
+  const tags = ctx.acceptsLanguages().filter((tag) => tag !== "*");
+  const wanted = tags.map((tag) => canonicalLanguage(tag) ?? "");
   return wanted.find((tag) => tag.length <= MAX_LANGUAGE_LENGTH && hasWords(tag)) ?? "";
 }
 
