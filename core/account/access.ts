@@ -27,8 +27,8 @@ export async function handleSession({ redis, sessions }: Runtime, access: Handle
   const isPersonal = token.startsWith(tokenPrefix);
   if (isPersonal && scopes === undefined)
     throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
-  const session = isPersonal ? await holderOf(redis, token) : await sessions.check(token, access.resource);
-  const role = await roleOf(redis, handle, session.userId);
+  const session = isPersonal ? await holderOf(redis, token) : await sessions.verify(token, access.resource);
+  const [role] = await Promise.all([roleOf(redis, handle, session.userId), sessions.mustBeLive(session)]);
   if (role === undefined) throw new Fail("forbidden");
   if (!hasRole(role, access.role))
     throw new Fail("insufficient_role", { detail: `This operation requires the role ${access.role}.` });

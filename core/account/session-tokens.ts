@@ -74,12 +74,21 @@ export class SessionTokens implements TokenVerifier {
   }
 
   async check(token: string, resource?: string): Promise<TokenSession> {
+    const session = await this.verify(token, resource);
+    await this.mustBeLive(session);
+    return session;
+  }
+
+  async verify(token: string, resource?: string): Promise<TokenSession> {
     const session = await this.#signed(token);
     if (session.resources !== undefined && !session.resources.some((one) => one === resource))
       throw new Fail("invalid_token", { detail: "The token was issued for another resource." });
+    return session;
+  }
+
+  async mustBeLive(session: TokenSession): Promise<void> {
     if (session.sessionId !== undefined && !(await this.#isLive(session)))
       throw new Fail("invalid_token", { detail: "The session was ended; sign in again." });
-    return session;
   }
 
   /** The session of a signed token. The signature check is cached for a minute; the session's state is not. */

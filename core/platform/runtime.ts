@@ -234,6 +234,10 @@ export interface TokenVerifier {
    * string and for revoked sessions, `service_unavailable` while the keys can't be read.
    */
   check(token: string, resource?: string): Promise<TokenSession>;
+  /** The same, also for the token of a revoked session, and without a read of Redis. */
+  verify(token: string, resource?: string): Promise<TokenSession>;
+  /** Throws `invalid_token` for a revoked session. */
+  mustBeLive(session: TokenSession): Promise<void>;
 }
 
 /** A chunk of a knowledge document, as a search finds it. */
