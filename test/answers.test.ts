@@ -544,6 +544,78 @@ t.test("a header of a Markdown table that is like the rows below it is a row", a
   ]);
 });
 
+t.test("a first row with a name, a day, or only a closed door or nothing to pay is no header", async (t) => {
+  const table = (rows: string[][], label = "td") =>
+    `<table>${rows.map(([name, ...cells]) => `<tr><${label}>${name}</${label}>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("")}</table>`;
+  const tables: [rows: string[][], label?: string][] = [
+    [
+      [
+        ["Mo", "Ruhetag"],
+        ["Di, Mi", "9–18 Uhr"],
+        ["Sa", "8–14 Uhr"],
+      ],
+      "th",
+    ],
+    [
+      [
+        ["Montag", "nach Absprache"],
+        ["Dienstag", "9–18 Uhr"],
+        ["Mittwoch", "9–12 Uhr"],
+      ],
+    ],
+    [
+      [
+        ["Lundi", "fermé", "fermé"],
+        ["Mardi", "9 h", "14 h"],
+        ["Jeudi", "9 h", "14 h"],
+      ],
+    ],
+    [
+      [
+        ["Check", "free"],
+        ["Service", "£30"],
+        ["Repair", "£45"],
+      ],
+    ],
+    [
+      [
+        ["Slot", "–"],
+        ["Early", "£30"],
+        ["Late", "£45"],
+      ],
+    ],
+  ];
+  const read = (blocks: ReturnType<typeof readMarkdown>) => blocks.map(({ cells, columns }) => [cells, columns]);
+  for (const [rows, label] of tables) {
+    const expected = rows.map((row) => [row, undefined]);
+    t.same(read(readHtml(table(rows, label)).blocks), expected, rows[0]!.join());
+    const lines = rows.map((row) => `| ${row.join(" | ")} |`);
+    if (!label) t.same(read(readMarkdown([lines[0], "|---|---|", ...lines.slice(1)].join("\n"))), expected);
+  }
+  const headed: string[][][] = [
+    [
+      ["Day", "Open"],
+      ["Monday", "9–18"],
+      ["Tuesday", "9–12"],
+    ],
+    [
+      ["Feature", "Free", "Pro"],
+      ["Seats", "1", "5"],
+      ["Sites", "2", "9"],
+    ],
+    [
+      ["Montag", "Dienstag"],
+      ["9 Uhr", "10 Uhr"],
+      ["12 Uhr", "13 Uhr"],
+    ],
+  ];
+  for (const [head, ...rows] of headed)
+    t.same(
+      read(readHtml(table([head!, ...rows])).blocks),
+      rows.map((row) => [row, head]),
+    );
+});
+
 t.test("no quote ends with a question that the text answers afterwards", async (t) => {
   const answer =
     "Missed a lesson? You can make up one in each block of six weeks, in any group of the same level, if you tell us on the day before and if there is a place, which we can only say after we have counted.";

@@ -1,4 +1,8 @@
+import { languages } from "../../../schemas/languages.ts";
 import { clip } from "../../platform/characters.ts";
+import { calendarNames } from "../../platform/formats.ts";
+import { lazy } from "../../platform/lazy.ts";
+import { isPhrase, plainWords } from "./phrases.ts";
 
 /** A visible link. `href` is an absolute http or https address, or a mail or telephone address. */
 export interface Link {
@@ -60,6 +64,11 @@ const MOST_COLUMNS = 60;
 /** The longest heading, and the longest name of a column. They are read again with every block below them. */
 export const MAX_HEADING_LENGTH = 200;
 
+/** Words for "closed", "without" and "free" in all languages. */
+const STATES = Object.values(languages)
+  .flatMap(({ answers: { matters, opposites } }) => [matters.free, ...opposites.map(([, no]) => no)])
+  .flatMap((list = "") => list.split(" "));
+
 /**
  * A table as a rectangle: spans are repeated, empty cells kept (HTML, "Forming a table"). Leading rows that consist of
  * header cells name the columns, several are joined; those below a title name the columns from there.
@@ -117,15 +126,31 @@ function headRows(rows: readonly (readonly Cell[])[], isEnd: boolean): number {
   return marked < 0 && !isEnd ? rows.length : Math.max(0, marked);
 }
 
-/** 1 if no cell is marked as header, but for those that name a row, and a column contains figures below a word. */
+/** 1 if no cell is marked as header, but for those that name a row below, and a column contains figures below a word. */
 function guessedHeads(rows: readonly (readonly Cell[])[], [first = [], ...others]: string[][]): number {
-  if (others.length < 2 || rows.some((row) => row.slice(1).some(({ isHead }) => isHead))) return 0;
+  const isNamed = rows[0]?.[0]?.isHead && first[0] !== "";
+  if (isNamed || others.length < 2 || rows.some((row) => row.slice(1).some(({ isHead }) => isHead))) return 0;
+  if (isLikeRows([first, ...others])) return 0;
   const figure = (text: string | undefined) => /\d/.test(text ?? "");
   const isHead = first.some(
     (name, column) => name !== "" && !figure(name) && others.every((row) => figure(row[column])),
   );
   return isHead && first.every((name) => !figure(name)) && new Set(first).size === first.length ? 1 : 0;
 }
+
+/** True for a first row that names no columns, as it begins with a day like the next one, or says only "closed", "free" or nothing. */
+export function isLikeRows([first = [], next = []]: readonly (readonly string[])[]): boolean {
+  if (first[0] === "") return false;
+  const isOfDays = [first, next].every(([label = ""]) => days().has(/^\p{L}+/u.exec(label)?.[0].toLowerCase() ?? ""));
+  return isOfDays || first.slice(1).every((cell) => /^[\s\p{Pd}]*$/u.test(cell) || isPhrase(plainWords(cell), STATES));
+}
+
+const days = lazy(() => {
+  const styles = ["long", "short"] as const;
+  return new Set(
+    Object.keys(languages).flatMap((code) => styles.flatMap((style) => calendarNames(code, "weekday", style))),
+  );
+});
 
 function joinHeads(heads: string[][]): string[] {
   const nameOf = (column: number) => [...new Set(heads.map((row) => row[column] ?? ""))].join(" ").trim();

@@ -1,6 +1,6 @@
 import { oneLine } from "../../platform/characters.ts";
 import { isRule, type MarkdownBlock, markdownBlocks, marksLength, plainText } from "../../platform/markdown.ts";
-import { type Block, columnsFor, gridOf, type Link } from "./blocks.ts";
+import { type Block, columnsFor, gridOf, isLikeRows, type Link } from "./blocks.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
@@ -65,7 +65,7 @@ function linesOf(text: string, start: number): Line[] {
 /** The rows of a table; if a rule follows the first one, it names the columns, unless it is a row like the others. */
 function rowsOf(lines: readonly Line[]): Piece[] {
   const rows = lines.filter(({ text }) => !isRule(text)).map((line) => ({ ...line, cells: cellsOf(line.text) }));
-  const hasHead = isRule(lines[1]?.text ?? "") && !isAlike(rows);
+  const hasHead = isRule(lines[1]?.text ?? "") && !isAlike(rows) && !isLikeRows(rows.map(({ cells }) => cells));
   const grid = gridOf(
     rows.map(({ cells }, at) => cells.map((text) => ({ text, isHead: hasHead && at === 0, across: 1, down: 1 }))),
   );
