@@ -517,6 +517,104 @@ t.test("a comment in a document is not read, and what stands beside it is an exa
   );
 });
 
+t.test("tags of HTML and footnotes in a document are read as what they mean", async (t) => {
+  const content = [
+    "# Hire",
+    "Main St 5<br>Fulda",
+    "1. Turn it on<br/>and wait",
+    "   - press <kbd>Boost</kbd> for 18&nbsp;m<sup>2</sup>[^1]",
+    "",
+    "<details>\n<summary>Does the <b>oven</b> work?</summary>\n\nOn weekdays.\n</details>",
+    "",
+    "Bring cups.",
+    "",
+    "Write `<br>` or `<kbd>`.",
+    "",
+    "[^1]: The *smaller* room.",
+  ].join("\n");
+  const blocks = readMarkdown(content);
+  t.same(
+    blocks.map(({ kind, headings, text, depth }) => [kind, headings.slice(1).join(), text.replace(/\s+/g, " "), depth]),
+    [
+      ["text", "", "Main St 5", undefined],
+      ["text", "", "Fulda", undefined],
+      ["item", "", "Turn it on and wait", undefined],
+      ["item", "", "press <kbd>Boost</kbd> for 18&nbsp;m<sup>2</sup>[^1]", 1],
+      ["text", "", "[^1]: The *smaller* room.", undefined],
+      ["text", "Does the oven work?", "On weekdays.", undefined],
+      ["text", "", "Bring cups.", undefined],
+      ["text", "", "Write `<br>` or `<kbd>`.", undefined],
+    ],
+  );
+  const say = (ask: string) => replyTo(openLibrary([documentSource(content)]), readQuestion(ask, "en")).markdown;
+  t.match(say("boost"), "- Turn it on and wait\n  - press Boost for 18 m2\n\nThe *smaller* room.\n\nSource");
+  t.match(say("does the oven work"), "**Does the oven work?**\n\nOn weekdays.\n\nSource");
+  t.match(say("what do I write"), "Write `\\<br>` or `\\<kbd>`.");
+});
+
+t.test("a Markdown table needs no marks at the ends of its rows", async (t) => {
+  const read = (table: string) =>
+    documentSource(table).blocks.map(({ kind, text, cells, columns }) => [kind, text, cells, columns]);
+  const columns = ["Stain", "First aid"];
+  t.same(
+    read(
+      "Stain | First aid\n--- | :---:\nWine | cold water, and never any salt, whatever people say\nTar \\| oil |\n\nOr | not",
+    ),
+    [
+      [
+        "row",
+        "Wine | cold water, and never any salt, whatever people say",
+        ["Wine", "cold water, and never any salt, whatever people say"],
+        columns,
+      ],
+      ["row", "Tar \\| oil |", ["Tar \\| oil"], undefined],
+      ["text", "Or | not", undefined, undefined],
+    ],
+  );
+});
+
+t.test("an item within another one is shown with it, and found by its words", async (t) => {
+  const rooms = ["Main hall", "Studio", "Kitchen"].map((name) => [
+    name,
+    `a lamp in the ${name.toLowerCase().slice(-4)}`,
+    "six chairs of oak and a table for two people",
+  ]);
+  const html = `<p>What you get:</p><ul>${rooms.map(([name, ...things]) => `<li>${name}<ul>${things.map((thing) => `<li>${thing}</li>`).join("")}</ul></li>`).join("")}</ul>`;
+  const lines = rooms.flatMap(([name, ...things]) => [`* ${name}`, ...things.map((thing) => `\t- ${thing}`)]);
+  for (const source of [pageSource(html), documentSource(`What you get:\n\n${lines.join("\n")}`)]) {
+    const { units, markdown } = replyTo(openLibrary([source]), readQuestion("are there chairs in the studio?", "en"));
+    t.match(
+      markdown,
+      "What you get:\n\n- Main hall\n  - a lamp in the hall\n  - six chairs of oak and a table for two people\n- Studio\n  - a lamp",
+    );
+    t.same(
+      units[0]?.introductions.map(({ text }) => text),
+      ["What you get:", "Studio"],
+    );
+  }
+  const long = `<ul><li>Shirts<ul>${Array.from({ length: 30 }, (_, at) => `<li>kind ${at} washed and pressed on a hanger</li>`).join("")}</ul></li></ul>`;
+  t.match(replyTo(openLibrary([pageSource(long)]), readQuestion("kind 27", "en")).markdown, /^- Shirts\n {2}- kind/);
+});
+
+t.test("a note is shown with the row or sentence that has its mark", async (t) => {
+  const more = `<p>${"The hall is in the middle of the village, beside the church and the school. ".repeat(9)}</p>`;
+  const table =
+    "<table><tr><th>Room</th><th>Weekday</th><th>Weekend</th></tr><tr><td>Hall*</td><td>£12</td><td>£16</td></tr><tr><td>Kitchen **</td><td>£6</td><td>£9</td></tr><tr><td>Stage<sup>1</sup></td><td>£2</td><td>£3</td></tr></table>";
+  const html = `${table}${more}<p>* With piano.</p><p>** Only with a room. Not on Sundays.</p><p><sup>1)</sup> If dry.</p><p>*Ask* us, *please*.</p>`;
+  const say = (ask: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+  t.match(
+    say("how much is the kitchen at a weekend"),
+    "- **Kitchen **** Weekend: £9\n\n** Only with a room. Not on Sundays.\n\nSource",
+  );
+  t.match(say("stage price"), "\n\n¹) If dry.");
+  t.notMatch(say("stage price"), "please");
+  const note = "## Losses\n\nWe pay what it was worth[^w].\n\n## More\n\n*Please* write to us.\n\n[^w]: Or less.";
+  t.match(
+    replyTo(openLibrary([documentSource(note)]), readQuestion("what do you pay", "en")).markdown,
+    "worth.\n\nOr less.",
+  );
+});
+
 t.test("a header of a Markdown table that is like the rows below it is a row", async (t) => {
   const read = (table: string) => documentSource(table).blocks.map(({ cells, columns }) => [cells, columns]);
   t.same(read("| Jetty | 2.4 m |\n|---|---|\n| Bay | 6–9 m |"), [
@@ -1671,6 +1769,7 @@ t.test("a fragment of 256 KB of any kind is read", async (t) => {
     "<dt>a?<dd>b",
     "<!--",
     '<p style="/*',
+    "<ul><li>a",
   ];
   for (const piece of pieces) t.ok(readHtml(piece.repeat(size / piece.length)).blocks.length >= 0, piece);
   const long = readHtml(

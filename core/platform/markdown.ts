@@ -33,7 +33,16 @@ const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
 const ITEM = /^[ \t]*(?:[-*+•–‣▪◦·][ \t]+|\d{1,3}[.)][ \t]+(?!\d{1,2}\.(?:[ \t]|\d{4})))/;
 const MARKS = new RegExp(`${ITEM.source}|^ {0,3}>[ \\t]?|^[ \\t]*`);
 const ROW = /^[ \t]*\|.*\|[ \t]*$/;
+/** The line below the header of a table, which needs no marks at its ends. */
+const DELIMITER = /^[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+$/;
 const RULE = /^[\s|:=_*+-]+$/;
+/** The mark of a footnote, as a pattern. */
+export const FOOTNOTE_MARK = "\\[\\^[^\\]\\s]{1,40}\\]";
+/** Code, which stays, a text between tags within a line, the mark of a footnote, or a space that breaks no line. */
+const INLINE = new RegExp(
+  `(\`[^\`\\n]*\`)|<(abbr|b|big|cite|em|font|i|ins|kbd|mark|small|span|strong|su[bp]|u)(?![\\w-])[^<>]{0,200}>([^<>]*)</\\2>|${FOOTNOTE_MARK}:?|&nbsp;`,
+  "gi",
+);
 const STOP = /[.!?:;…。！？]["'”’»)\]]*$/;
 
 /**
@@ -44,11 +53,18 @@ export function markdownBlocks(content: string, options: Options = {}): Markdown
   return new Reader(content, options).read();
 }
 
-/** The visible text of a line of Markdown: labels instead of links, no marks of emphasis or code. Linear in its length. */
+/** The visible text of a line of Markdown: labels instead of links, no tags, no marks of emphasis, code or footnotes. Linear in its length. */
 export function plainText(markdown: string): string {
   return oneLine(
-    markdown.replace(/!?\[([^\][]*)\]\([^)]{0,2000}\)/g, "$1").replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""),
+    withoutTags(markdown)
+      .replace(/!?\[([^\][]*)\]\([^)]{0,2000}\)/g, "$1")
+      .replace(/\*\*|__|`|(?<!\w)[*_]|[*_](?!\w)/g, ""),
   );
+}
+
+/** Markdown without tags within a line, such as `<kbd>`, and without the marks of footnotes. */
+export function withoutTags(markdown: string): string {
+  return markdown.replace(INLINE, (part, code = "", _tag, text = "") => code + text + (part === "&nbsp;" ? " " : ""));
 }
 
 /** The length of the marks of an item, a quotation or an indentation. */
@@ -137,9 +153,19 @@ class Reader {
   }
 
   #readLine(range: Range, line: string): void {
-    const kind = ROW.test(line) ? "table" : isRule(line) ? "rule" : ITEM.test(line) ? "item" : "text";
+    if (this.#open && DELIMITER.test(line) && this.#isHeader(this.#open)) this.#open.kind = "table";
+    const kind = this.#isRow(line) ? "table" : isRule(line) ? "rule" : ITEM.test(line) ? "item" : "text";
     if (this.#open && this.#continues(this.#open, line, kind)) this.#open.end = range.end;
     else this.#open = this.#add(kind, range);
+  }
+
+  /** Within a table, each line with a mark between cells is a row. */
+  #isRow(line: string): boolean {
+    return ROW.test(line) || (this.#open?.kind === "table" && line.includes("|"));
+  }
+
+  #isHeader(block: MarkdownBlock): boolean {
+    return block.kind === "text" && this.#isOneLine(block) && this.#before.includes("|");
   }
 
   #continues({ kind: open }: MarkdownBlock, line: string, kind: MarkdownBlock["kind"]): boolean {

@@ -29,6 +29,8 @@ export interface Block {
   table?: number;
   /** Number of its list within its page, the same in a list within it. */
   list?: number;
+  /** Of an item: the number of items around it, at most `MAX_DEPTH`. */
+  depth?: number;
   /** A text that is the caption of the table after it. */
   isCaption?: boolean;
   /** Its links. A block outside lists that consists of links is a row of buttons. */
@@ -61,6 +63,7 @@ interface Row {
 }
 
 const MOST_COLUMNS = 60;
+export const MAX_DEPTH = 3;
 /** The longest heading, and the longest name of a column. They are read again with every block below them. */
 export const MAX_HEADING_LENGTH = 200;
 

@@ -62,8 +62,8 @@ function namedOnce(
 }
 
 /** True if its label tells a row from others, and all have the same title. */
-function isTold({ block, introduction }: Unit, others: readonly Unit[]): boolean {
-  return others.every((other) => other.introduction === introduction && other.block.cells![0] !== block.cells![0]);
+function isTold({ block, introductions: [title] }: Unit, others: readonly Unit[]): boolean {
+  return others.every((other) => other.introductions[0] === title && other.block.cells![0] !== block.cells![0]);
 }
 
 /** A number is no label by itself: "12" of "12, Riesling". */

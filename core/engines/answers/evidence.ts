@@ -108,7 +108,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const { headings, columns = [], links, kind } = unit.block;
   const addresses = links.map(({ href }) => href.replace(/^(?:mailto|tel):/i, ""));
   const text = plainText(kind === "row" ? unit.text.replaceAll("\t", " ; ") : unit.text);
-  const above = [headings.at(-1) ?? "", unit.introduction?.text ?? ""];
+  const above = [headings.at(-1) ?? "", ...unit.introductions.map((one) => one.text)];
   const whole = [text, ...above].join(" ; ");
   // "Not included" negates what it introduces, and "No" answers the question of a heading.
   const isDenied = above.some((line) => isNegated(line.endsWith("?") ? text.split(" ", 1)[0]! : line, language));

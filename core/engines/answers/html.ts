@@ -1,7 +1,7 @@
 import { Parser } from "htmlparser2";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
-import { type Block, type Cell, gridOf, type Link, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
+import { type Block, type Cell, gridOf, type Link, MAX_DEPTH, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
 import { type Element, isSeen } from "./visibility.ts";
 
 /** The parser takes quadratic time for deep nesting; text after so many start tags, or `<`, is ignored. */
@@ -61,9 +61,10 @@ class HtmlReader {
   );
   readonly #blocks: Block[] = [];
   #tables = 0;
-  /** Lists outside others, and the open lists. */
+  /** Lists outside others, the open lists, and their open items. */
   #lists = 0;
   #openLists = 0;
+  #openItems = 0;
   #title = "";
   readonly #links: Link[] = [];
   readonly #seen = new Set<string>();
@@ -136,7 +137,10 @@ class HtmlReader {
       if (name === "tr" && this.#depth === 1) this.#rows.push([]);
       return;
     }
-    if (name === "li") this.#isItem = true;
+    if (name === "li") {
+      this.#isItem = true;
+      this.#openItems++;
+    }
     if (name === "dd") this.#term = this.#defined;
     if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
   }
@@ -154,6 +158,7 @@ class HtmlReader {
     if (name === "dl") this.#defined = "";
     if (name === "nav") this.#menus--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
+    if (!this.#rows && name === "li") this.#openItems--;
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
@@ -222,7 +227,9 @@ class HtmlReader {
     const isLinked = links.length > 0 && linked >= lengthOf(text) && !CONTACT.test(text);
     const buttons = isLinked && (!isItem || this.#menus > 0);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
-    else this.#push({ kind: isItem ? "item" : "text", text, links, buttons });
+    else if (isItem)
+      this.#push({ kind: "item", text, links, buttons, depth: Math.min(MAX_DEPTH, this.#openItems - 1) });
+    else this.#push({ kind: "text", text, links, buttons });
   }
 
   get #isBold(): boolean {

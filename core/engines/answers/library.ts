@@ -218,19 +218,19 @@ export class Library {
     const { at, blocks } = section;
     this.sections.push(section);
     for (const block of blocks)
-      for (const [term, strength] of this.#strengthsIn({ section, block, text: block.text })) {
+      for (const [term, strength] of this.#strengthsIn({ section, block, introductions: [], text: block.text })) {
         const posting = this.#postings.get(term) ?? new Map<number, number>();
         this.#postings.set(term, posting.set(at, Math.max(posting.get(at) ?? 0, strength)));
       }
   }
 
   /** The weights of the terms of a text of a block; what stands around it counts as much as the text, except for the title. */
-  #strengthsIn({ section, block, introduction, text }: Omit<Unit, "start" | "at">): Strengths {
+  #strengthsIn({ section, block, introductions, text }: Omit<Unit, "start" | "at">): Strengths {
     const { headings, columns = [] } = block;
     const { source, language } = section;
     const termsOf = (line: string) => this.#terms.memo(`${language} ${line}`);
     const strengths = new Map(termsOf(source.title).map((term) => [term, TITLE]));
-    const around = [...headings, ...columns, introduction?.text ?? ""].flatMap(termsOf);
+    const around = [...headings, ...columns, ...introductions.map((one) => one.text)].flatMap(termsOf);
     for (const term of [...around, ...termsIn(plainText(text), language)]) strengths.set(term, 1);
     return strengths;
   }

@@ -1,16 +1,29 @@
 import { oneLine } from "../../platform/characters.ts";
-import { isRule, type MarkdownBlock, markdownBlocks, marksLength, plainText } from "../../platform/markdown.ts";
-import { type Block, columnsFor, gridOf, isLikeRows, type Link } from "./blocks.ts";
+import {
+  FOOTNOTE_MARK,
+  isRule,
+  type MarkdownBlock,
+  markdownBlocks,
+  marksLength,
+  plainText,
+} from "../../platform/markdown.ts";
+import { type Block, columnsFor, gridOf, isLikeRows, type Link, MAX_DEPTH } from "./blocks.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
+/** Columns that an item within another one is further to the right. */
+const MIN_INDENT = 2;
 
 /** Its parts are bounded: a text of open links would cost the cube of its length. */
 const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]{1,2000})(?:[\s>][^)]{0,500})?\)/gi;
 
-const COMMENT = /<!--(?:(?!<!--)[\s\S])*?-->/g;
-/** A comment, a row of a table, or code, whose comments are text. */
-const MAY_COMMENT = new RegExp(["^`{3}[\\s\\S]*?^`{3}", "`[^`\\n]*`", "^\\|.*", COMMENT.source].join("|"), "gm");
+const MARKS = new RegExp(FOOTNOTE_MARK, "g");
+const NOTE = new RegExp(`^${FOOTNOTE_MARK}:`);
+const COMMENT = /<!--(?:(?!<!--)[\s\S])*?-->/;
+const TAG = /<\/?(?:br|center|details|div|p|summary)(?![\w-])[^<>]{0,200}>/;
+const MARKUP = new RegExp(`${COMMENT.source}|${TAG.source}`, "gi");
+/** A comment, the tag of a block, a row of a table, or code, whose markup is text. */
+const MAY_MARK = new RegExp(["^`{3}[\\s\\S]*?^`{3}", "`[^`\\n]*`", "^\\|.*", MARKUP.source].join("|"), "gim");
 
 /**
  * Reads a document, plain or Markdown: each block is an exact piece of it. `above` are the headings above the whole text if it is a
@@ -18,25 +31,58 @@ const MAY_COMMENT = new RegExp(["^`{3}[\\s\\S]*?^`{3}", "`[^`\\n]*`", "^\\|.*", 
  */
 export function readMarkdown(content: string, above: readonly string[] = []): Block[] {
   const found: Block[] = [];
-  const visible = withoutComments(content.slice(0, MAX_TEXT_LENGTH));
+  const visible = withoutMarkup(content.slice(0, MAX_TEXT_LENGTH));
+  let indents: number[] = [];
   for (const [at, { headings, section, ...range }] of markdownBlocks(visible).entries()) {
-    const place = { headings: [...above, ...headings], section, buttons: false };
+    indents = range.kind === "item" ? indentsOf(visible.slice(range.start, range.end), indents) : [];
+    const depth = Math.min(MAX_DEPTH, Math.max(0, indents.length - 1));
+    const place = { headings: [...above, ...headings], section, buttons: false, ...(depth > 0 ? { depth } : {}) };
     for (const piece of piecesOf(visible, range))
       if (piece.text !== "" && found.length < MAX_BLOCKS)
         found.push({ ...place, ...piece, links: linksOf(piece.text), ...(piece.cells ? { table: at } : {}) });
   }
-  return found;
+  return withFootnotes(found);
+}
+
+/** The blocks with each footnote at the end of the first section that refers to it. */
+function withFootnotes(blocks: readonly Block[]): Block[] {
+  const sections = new Map<string, Pick<Block, "headings" | "section">>();
+  const marksOf = ({ text }: Block) => text.match(MARKS) ?? [];
+  for (const block of blocks.filter((one) => !isFootnote(one)).reverse())
+    for (const mark of marksOf(block)) sections.set(mark, { headings: block.headings, section: block.section });
+  const placed = blocks.map((block) => (isFootnote(block) ? { ...block, ...sections.get(marksOf(block)[0]!) } : block));
+  return placed.sort(
+    (one, other) => one.section - other.section || Number(isFootnote(one)) - Number(isFootnote(other)),
+  );
+}
+
+function isFootnote({ text }: Block): boolean {
+  return NOTE.test(text);
+}
+
+/** The indentations of an item and of those around it. */
+function indentsOf(item: string, before: readonly number[]): number[] {
+  const indent = /^[ \t]*/.exec(item)![0].replaceAll("\t", "    ").length;
+  return [...before.filter((one) => one + MIN_INDENT <= indent), indent];
 }
 
 /**
- * The text with blank lines in place of comments, and spaces within a table's row. It keeps its length, so that positions stay, and what
- * stands before and after a comment are two exact pieces.
+ * The text without comments and tags of blocks, with spaces instead within a table's row. It keeps its length, so that positions stay, and
+ * what stands before and after a comment are two exact pieces.
  */
-function withoutComments(content: string): string {
-  return content.replace(MAY_COMMENT, (part) => {
-    if (part.startsWith("<!--")) return "\n".repeat(part.length);
-    return part.startsWith("|") ? part.replace(COMMENT, (comment) => " ".repeat(comment.length)) : part;
+function withoutMarkup(content: string): string {
+  return content.replace(MAY_MARK, (part) => {
+    if (part.startsWith("`")) return part;
+    if (part.startsWith("<")) return asMarkdown(part);
+    return part.replace(MARKUP, (mark) => " ".repeat(mark.length));
   });
+}
+
+/** The end of a line, which an item continues after; the heading of a question and the end of what it is above; else blank lines. */
+function asMarkdown(tag: string): string {
+  if (/^<br/i.test(tag)) return "\n".padEnd(tag.length);
+  const heading = /^<summary/i.test(tag) ? "###### " : /^<\/details/i.test(tag) ? "######\n" : "";
+  return heading.padStart(tag.length, "\n");
 }
 
 type Piece = Pick<Block, "kind" | "text" | "start" | "cells" | "columns">;
@@ -84,7 +130,7 @@ function isAlike([head, ...others]: readonly { cells: string[] }[]): boolean {
 }
 
 function cellsOf(row: string): string[] {
-  const cells = row.slice(1, -1).split(/(?<!\\)\|/);
+  const cells = row.replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/);
   return cells.map(plainText);
 }
 

@@ -1,5 +1,6 @@
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
+import { FOOTNOTE_MARK, withoutTags } from "../../platform/markdown.ts";
 import type { Block } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
@@ -35,6 +36,9 @@ const RAW = /<(?=[a-z/!?])/gi;
 const ADDRESS = /<(?:mailto:)?((?:https?:\/\/|[^\s<>@/]{1,64}@)[^\s<>]{1,2000})>/gi;
 const IMAGE = /!(?=\[)/g;
 const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
+/** What refers to a note, and begins it: "*", "†", "²" or "[^2]". */
+const MARK = new RegExp(`\\*+|[†‡§]|[⁰¹²³⁴-⁹]+|${FOOTNOTE_MARK}`, "g");
+const NOTE = new RegExp(`^\\\\?(${MARK.source})`);
 const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
 
 /** The best public text for a question: an answer, what comes closest, or nothing, by evidence alone. */
@@ -59,7 +63,8 @@ function quoteOf(library: Library, question: Question, context: QuestionContext)
 }
 
 function fittingColumn(library: Library, question: Question, best: Unit): Unit[] | undefined {
-  const column = columnQuote(library, question, best);
+  const rows = columnQuote(library, question, best);
+  const column = rows && withNotes(rows, unitsOf(best.section));
   return column && quoteMarkdown(column).length <= MAX_QUOTE_LENGTH ? column : undefined;
 }
 
@@ -135,7 +140,7 @@ export function sourcesLine(units: readonly Unit[], language: string): string {
 /** The unit with as much of its section as fits: its list as a whole if possible, then what comes after it, then what comes before. */
 function around(unit: Unit, maxLength: number): Unit[] {
   const units = unitsOf(unit.section);
-  const shown = (from: number, to: number) => units.slice(from, to + 1);
+  const shown = (from: number, to: number) => withNotes(units.slice(from, to + 1), units);
   // Each unit takes a character at least, so a list of thousands is not rendered.
   const fits = (from: number, to: number) =>
     to - from < maxLength && quoteMarkdown(shown(from, to)).length <= maxLength;
@@ -149,9 +154,25 @@ function around(unit: Unit, maxLength: number): Unit[] {
   return shown(first, last);
 }
 
+/** Units with the notes that their marks refer to, such as "† only with a room" below "Kitchen†". `all` are the units of their section. */
+function withNotes(units: Unit[], all: readonly Unit[]): Unit[] {
+  const blocks = new Set(units.map(({ block }) => block));
+  const marks = new Set([...blocks].flatMap(({ text }) => text.match(MARK) ?? []));
+  const isMissing = ({ block }: Unit) => !blocks.has(block) && marks.has(noteMark(block));
+  return marks.size === 0 ? units : [...units, ...all.filter(isMissing)];
+}
+
+/** The mark before a note; empty before other text, such as one that begins with emphasis. */
+function noteMark({ kind, text }: Block): string {
+  const mark = kind === "text" ? NOTE.exec(text)?.[1] : undefined;
+  return mark === undefined || (mark.startsWith("*") && text.lastIndexOf("*") >= text.indexOf(mark) + mark.length)
+    ? ""
+    : mark;
+}
+
 /** An introduction says nothing without what it introduces, nor a question without the sentence that answers it. */
 function isLeft({ block, text }: Unit, next: Unit | undefined): boolean {
-  return next?.introduction === block || (next?.block === block && /[?？]$/.test(text));
+  return next?.introductions.at(-1) === block || (next?.block === block && /[?？]$/.test(text));
 }
 
 /** The first and the last unit of what is shown together. */
@@ -172,22 +193,28 @@ function isOfItem({ block }: Unit, before: Unit): boolean {
 }
 
 /** A part of a list would say too little: "Included:" and the first item. */
-function isOfList({ block, introduction }: Unit, { block: before }: Unit): boolean {
-  return block.kind === "item" && (isContinued(before, block) || before === introduction);
+function isOfList({ block, introductions }: Unit, { block: before }: Unit): boolean {
+  return block.kind === "item" && (isContinued(before, block) || introductions.includes(before));
 }
 
-/** Renders the heading, prose as paragraphs, and items and rows as a list below its introduction. */
+/** The text of a unit as people see it; Markdown of a document may contain tags. */
+function seen({ section: { source } }: Unit, text: string): string {
+  return source.kind === "page" ? text : withoutTags(text);
+}
+
+/** Renders the heading, prose as paragraphs, and items and rows as a list below its introduction and the items around it. */
 function quoteMarkdown(units: readonly Unit[], title = ""): string {
   const heading = units[0]?.block.headings.at(-1) ?? title;
-  const introduction = units[0]?.introduction;
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
-  if (introduction) text += `${sentenceMarkdown(introduction.text)}\n\n`;
+  for (const above of units[0]?.introductions ?? [])
+    text += blockMarkdown(above, seen(units[0]!, above.text)) + (above.kind === "text" ? "\n\n" : "\n");
   for (const [at, unit] of units.entries()) {
     const last = units[at - 1];
     const isSame = last?.block === unit.block;
     const isListed = unit.block.kind !== "text" && last?.block.kind !== "text";
     if (last) text += isSame ? " " : isListed ? "\n" : "\n\n";
-    text += isSame ? sentenceMarkdown(unit.text) : blockMarkdown(unit.block, unit.text);
+    const said = seen(unit, unit.text);
+    text += isSame ? sentenceMarkdown(said) : blockMarkdown(unit.block, said);
   }
   return text;
 }
@@ -206,7 +233,7 @@ function withLinks(text: string, { links }: Block): string {
 
 function blockMarkdown(block: Block, text: string): string {
   if (block.cells) return `- ${rowMarkdown(block)}`;
-  return block.kind === "item" ? `- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
+  return block.kind === "item" ? `${"  ".repeat(block.depth ?? 0)}- ${sentenceMarkdown(text)}` : sentenceMarkdown(text);
 }
 
 /** Renders a row as its first cell and the others with the names of their columns, without empty cells; equal cells once, if nothing tells them apart. */

@@ -27,8 +27,8 @@ export interface Section {
 export interface Unit {
   section: Section;
   block: Block;
-  /** The paragraph or caption that introduces its list or table; undefined without one. */
-  introduction?: Block | undefined;
+  /** The paragraph or caption that introduces its list or table, and the items that it is within, from the outermost. */
+  introductions: readonly Block[];
   /** Exact public text; tabs separate the cells of a row. */
   text: string;
   start: number;
@@ -40,16 +40,18 @@ const MAX_SECTION_LENGTH = 2000;
 /** The longest introduction of a list or table without a colon, and the longest caption or introduction with one. */
 const MAX_LEAD_IN_LENGTH = 80;
 const MAX_INTRODUCTION_LENGTH = 400;
+/** The longest item that is shown above those within it. */
+const MAX_OUTER_ITEM_LENGTH = 160;
 
 /** Groups consecutive blocks under one heading. A table or a list stays with its introduction; a long one repeats it in each of its sections. */
 export function sectionsOf(blocks: readonly Block[]): Block[][] {
   const found: Block[][] = [];
   let length = 0;
-  for (const [block, introduction] of introduced(blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf))) {
+  for (const [block, introductions] of introduced(blocks.filter(({ buttons }) => !buttons).flatMap(piecesOf))) {
     const isSame = found.at(-1)?.at(0)?.section === block.section;
     const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
     if (isSame && length <= room) found.at(-1)!.push(block);
-    else found.push(introduction ? [introduction, block] : [block]);
+    else found.push([...introductions, block]);
     length = (isSame && length <= room ? length : 0) + block.text.length;
   }
   return found;
@@ -74,23 +76,31 @@ function piecesOf(whole: Block): Block[] {
 /** The sentences, items and rows of a section in order. */
 export function unitsOf(section: Section): Unit[] {
   const found: Unit[] = [];
-  for (const [block, introduction] of introduced(section.blocks)) {
+  for (const [block, introductions] of introduced(section.blocks)) {
     const add = (text: string, start: number) =>
-      found.push({ section, block, introduction, text, start, at: found.length });
+      found.push({ section, block, introductions, text, start, at: found.length });
     if (block.kind === "row") add(block.text, block.start);
     else for (const { text, start } of sentences(block.text)) add(text, block.start + start);
   }
   return found;
 }
 
-/** Blocks in order, each item and row with the paragraph or caption that introduces its list or table, if there is one. */
-function* introduced(blocks: Iterable<Block>): Generator<[Block, Block | undefined]> {
-  let [before, introduction]: (Block | undefined)[] = [];
+/** Blocks in order, each item and row with the paragraph or caption that introduces its list or table, and with the items around it. */
+function* introduced(blocks: Iterable<Block>): Generator<[Block, readonly Block[]]> {
+  let before: Block | undefined;
+  let lead: Block[] = [];
+  let items: Block[] = [];
   for (const block of blocks) {
-    if (block.kind === "text" || before?.section !== block.section) introduction = undefined;
-    else if (before.kind === "text") introduction = leadsIn(before) ? before : undefined;
-    else if (!isContinued(before, block)) introduction = undefined;
-    yield [block, introduction];
+    if (before?.section !== block.section || !isContinued(before, block)) {
+      const isLed =
+        block.kind !== "text" && before?.section === block.section && before.kind === "text" && leadsIn(before);
+      lead = isLed ? [before!] : [];
+      items = [];
+    }
+    const { depth = 0, text } = block;
+    items = items.filter((item) => (item.depth ?? 0) < depth);
+    yield [block, [...lead, ...items]];
+    if (block.kind === "item" && text.length <= MAX_OUTER_ITEM_LENGTH) items.push(block);
     before = block;
   }
 }
