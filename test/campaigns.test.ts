@@ -538,6 +538,33 @@ t.test("what reaches a person after their erasure stays, however late its job ru
   t.notMatch(events, erased.leadId);
 });
 
+t.test(
+  "nothing is sent to an erased person while the job of the erasure waits, whatever clock accepted it",
+  async (t) => {
+    const { service, sending, capture, mails } = await startCampaign(t, { workers: false });
+    const { runtime } = service;
+    const to = "ada@example.com";
+    const leadId = await capture({ email: to });
+    const before = await sending.send([to]);
+    const { now } = runtime;
+    Object.assign(runtime, { now: () => now() + 60_000 });
+    const ahead = await sending.send([to]);
+    Object.assign(runtime, { now });
+    await sending.owner.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+    for (const messageId of [before, ahead])
+      t.match((await sending.owner.get(`${sending.root}/messages/${messageId}`).expect(404)).body, {
+        code: "message_not_found",
+      });
+    await service.startWorkers(["email"]);
+    const last = await sending.send(["bob@example.com"]);
+    await sending.until(last, "SENT");
+    t.same(
+      mails.map((mail) => mail.to),
+      [["bob@example.com"]],
+    );
+  },
+);
+
 t.test("if a campaign requires it, no rule fires before the address is verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;

@@ -13,20 +13,20 @@ import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
 /**
  * Removes a person from a handle's mails and webhook events. Unsent deliveries are cancelled; messages to that person alone are removed
  * with their events; in others the address is replaced. A suppression stays as a digest, so that the person's wish outlives the data.
- * The job may run late: what was added after `until`, in real ms, stays.
+ * A job may run late: what was added after its `until`, in real ms by the clocks of processes, stays.
  */
 export async function erasePerson(
   runtime: Runtime,
   { handle, address }: JobData<"leads.erase">,
-  until: number,
+  until?: number,
 ): Promise<void> {
   const { redis } = runtime;
-  const instant = instantAt(runtime, until);
+  const instant = until === undefined ? undefined : instantAt(runtime, until);
   const list = keys.emailEvents(handle, `to:${address}`);
   const erased = new Set<string>();
   for (const messageId of new Set((await redis.zrevrange(list, 0, -1)).map(messageOf))) {
     const message = await findMessage(redis, handle, messageId);
-    if (message !== undefined && message.createdAt > instant) continue;
+    if (message !== undefined && instant && message.createdAt > instant) continue;
     erased.add(messageId);
     await withLock(redis, keys.messageErasure(handle, messageId), () =>
       eraseFrom(runtime, { handle, messageId, address }),

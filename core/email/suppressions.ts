@@ -56,12 +56,12 @@ export async function listSuppressions(
 /** Takes an erased person's address and the owner's words out of a suppression that is not newer; it stays in force. */
 export async function eraseSuppression(
   { redis }: Runtime,
-  { handle, digest, until }: { handle: string; digest: string; until: string },
+  { handle, digest, until }: { handle: string; digest: string; until: string | undefined },
 ): Promise<void> {
   const replaced = await redis.hget(keys.suppressed(handle), digest);
   if (replaced === null) return;
   const stored = JSON.parse(replaced) as Suppression;
-  if (stored.createdAt > until) return;
+  if (until !== undefined && stored.createdAt > until) return;
   const json = JSON.stringify({ ...stored, email: ERASED_ADDRESS, reason: stored.source });
   await scripts.suppressAddress(redis, suppressionKeys(handle), { digest, json, at: 0, replaced });
 }

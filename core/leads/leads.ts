@@ -1,5 +1,6 @@
 import { type Lead, type leadExport, type leadListing, leadTexts } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
+import { erasePerson } from "../email/face.ts";
 import { addressDigest } from "../platform/address.ts";
 import { fold } from "../platform/characters.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -64,10 +65,10 @@ export async function eraseLead(runtime: Runtime, input: Input<"handle" | "leadI
   const records = await readRecords<StoredLead>(redis, all, (id) => keys.lead(input.handle, id));
   // The mails come first: if this fails half way, the lead is still there and can be erased again.
   const digests = await withdrawNotices(runtime, input.handle, all);
-  const erasing = job("leads.erase", `leads.erase-${input.leadId}`, {
-    handle: input.handle,
-    address: addressDigest(lead.email),
-  });
+  const copies = { handle: input.handle, address: addressDigest(lead.email) };
+  // What is there now is erased whatever the clocks say, and nothing of it is sent while the job waits.
+  await erasePerson(runtime, copies);
+  const erasing = job("leads.erase", `leads.erase-${input.leadId}`, copies);
   const mailing = digests.map(({ round }) =>
     job("leads.digest", `lead-digest-${input.handle}-${round}-${input.leadId}`, { handle: input.handle, round }),
   );

@@ -1,6 +1,7 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { ListedPurchase, StoredPurchase } from "../../schemas/payments.ts";
 import type { Input } from "../../schemas/schema.ts";
+import { erasePerson } from "../email/face.ts";
 import type { CheckoutSession } from "../engines/calendars/calendars.ts";
 import type { PagePath } from "../pages/face.ts";
 import { addressDigest, isAddress } from "../platform/address.ts";
@@ -135,6 +136,7 @@ export async function eraseBuyer(runtime: Runtime, input: Input<"handle" | "page
   if (purchase?.pageSlug !== pageSlug) throw new Fail("not_found");
   if (purchase.email === null) return;
   const address = addressDigest(purchase.email);
+  await erasePerson(runtime, { handle, address });
   await runtime.queues.later(job("leads.erase", `purchases.erase-${sessionId}`, { handle, address }));
 }
 

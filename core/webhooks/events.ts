@@ -39,7 +39,7 @@ export function eventJob(
 /** Erases the events until real ms about a person, by the digest of the address; their waiting deliveries are not sent. */
 export async function eraseEventsOf(
   { redis }: Pick<Runtime, "redis">,
-  { handle, person, until }: { handle: string; person: string; until: number },
+  { handle, person, until = Number.POSITIVE_INFINITY }: { handle: string; person: string; until?: number | undefined },
 ): Promise<void> {
   const list = keys.personEvents(handle, person);
   const events = (await redis.smembers(list)).filter((key) => createdAtOf(key.split(":").at(-1) as string) <= until);
