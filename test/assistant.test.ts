@@ -651,6 +651,24 @@ t.test("a model's answer streams, and sentences without evidence are removed", a
   t.equal(body.degraded, false);
 });
 
+t.test("every source that a model's answer rests on has a card, however many they are", async (t) => {
+  const tools = ["pump", "lock", "basket", "helmet", "trailer", "lamp"];
+  const sentences = tools.map((tool, at) => `A ${tool} costs ${at + 2} EUR a day.`);
+  const { service } = await withModel(t, { reply: () => sentences.join(" ") });
+  const owner = await service.as("user_acme");
+  for (const [at, content] of sentences.entries())
+    await owner
+      .post("/v2/handles/acme/knowledge/documents")
+      .send({ title: tools[at], content, containerTags: ["public-page-agent"] })
+      .expect(202);
+  const { body } = await ask(service, "What do your tools cost?").expect(200);
+  t.equal(body.answerMarkdown, sentences.join(" "));
+  t.same(
+    body.evidenceCards.map(({ title }: { title: string }) => title),
+    tools,
+  );
+});
+
 t.test("with an embedding model the vectors take part", async (t) => {
   const { service, model } = await withModel(t, { reply: () => "Theft insurance is included." }, true);
   await eventually(async () => {

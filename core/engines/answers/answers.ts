@@ -41,7 +41,6 @@ interface Budget {
 }
 
 const MAX_SNIPPET_LENGTH = 240;
-const MAX_CARDS = 4;
 const MAX_TITLE_LENGTH = 200;
 const MIN_PIECE_LENGTH = 24;
 /** Sections that are tried as passages. */
@@ -146,9 +145,9 @@ export function nameOf({ section }: Passage): string {
   return [section.source.title, ...section.blocks[0]!.headings].filter((name) => name !== "").join(" › ");
 }
 
-/** Cards for the sources of units, at most four, each with an exact piece of its text. */
+/** Cards for the sources of units, each with an exact piece of its text. */
 export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
-  const sources = [...new Set(units.map(({ section }) => section.source))].slice(0, MAX_CARDS);
+  const sources = [...new Set(units.map(({ section }) => section.source))];
   return sources.map((source) => {
     const own = units.filter(({ section }) => section.source === source);
     return {
