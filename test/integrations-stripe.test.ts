@@ -317,6 +317,21 @@ t.test(
   },
 );
 
+t.test("disconnecting closes more open checkouts than one page of their list holds", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const { credentialId } = await connect(owner);
+  await service.visitor.post(checkout).expect(200);
+  const [first] = [...stripe.sessions.values()];
+  for (let n = 2; n <= 250; n++)
+    stripe.sessions.set(`cs_test_${n}`, { ...(first as StripeSession), id: `cs_test_${n}` });
+  await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+  t.same(
+    [...stripe.sessions.values()].filter(({ status }) => status === "open").map(({ id }) => id),
+    [],
+  );
+});
+
 t.test("a payment that comes later counts when it comes, in any order of notices", async (t) => {
   const { service, owner, stripe } = await start(t);
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);

@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import type { Stripe } from "stripe";
+import { batchesOf } from "../../../platform/batches.ts";
 import { Fail } from "../../../platform/errors.ts";
 import { asObject } from "../../../platform/json.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
@@ -57,12 +58,18 @@ export const stripe: Provider = {
   },
 };
 
+/** Most open checkouts that a disconnection looks for: those of pages stay open for a day; and how many it closes at a time. */
+const MAX_OPEN = 1000;
+const CLOSED_AT_ONCE = 50;
+
 /** Closes the open checkouts that were opened here, as far as the provider answers. */
 async function expireSessions(caller: Caller, stripeAccount: string): Promise<void> {
   const { sessions } = (await clientOf(caller)).checkout;
-  const { data } = await sessions.list({ status: "open", limit: 100 }, { stripeAccount });
-  const own = data.filter(({ metadata }) => metadata?.handle !== undefined);
-  await Promise.allSettled(own.map(({ id }) => sessions.expire(id, {}, { stripeAccount })));
+  const listed = sessions.list({ status: "open", limit: 100 }, { stripeAccount });
+  const open = await listed.autoPagingToArray({ limit: MAX_OPEN });
+  const own = open.filter(({ metadata }) => metadata?.handle !== undefined);
+  for (const some of batchesOf(own, CLOSED_AT_ONCE))
+    await Promise.allSettled(some.map(({ id }) => sessions.expire(id, {}, { stripeAccount })));
 }
 
 /** Opens a checkout session; `payment_provider_not_connected` if the account can't take this price. Throws if the provider fails. */
