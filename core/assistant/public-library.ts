@@ -14,7 +14,7 @@ import { lessonCards, withoutLessonCards } from "../engines/search/search.ts";
 import { searchKnowledge, type TaggedDocument, type TaggedDocuments, taggedDocuments } from "../knowledge/face.ts";
 import { type PublicPage, type PublicPages, publicPages } from "../pages/face.ts";
 import { primaryLanguage } from "../platform/languages.ts";
-import type { Runtime, SearchResult } from "../platform/runtime.ts";
+import type { FoundPassage, Runtime, SearchResult } from "../platform/runtime.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 import type { AnswerRequest } from "./messages.ts";
 
@@ -138,8 +138,7 @@ function partOf(
   const related = ranked.filter(({ id }) => id !== page?.slug);
   const passages = found.hits.map(({ passage }) => passage);
   const documents = passages.map(({ id, title, text }) => ({ documentId: id, title, content: text }));
-  const headings = passages.map(({ heading }) => (heading === "" ? [] : heading.split(" › ")));
-  const pieces = documents.map((document, at) => documentSource(document, headings[at]));
+  const pieces = documents.map((document, at) => passageSource(document, passages[at]!));
   const sources = [...(page ? [pageSource(page)] : []), ...related, ...pieces];
   return { library: openLibrary(sources), cards: new Map([...cards, ...cardsOf(documents)]) };
 }
@@ -152,6 +151,11 @@ function pageSource({ slug, title, url, language, blocks }: PublicPage): Source 
 function documentSource({ documentId, title, content }: TaggedDocument, headings: string[] = []): Source {
   const blocks = readMarkdown(withoutLessonCards(content), headings);
   return { kind: "kb_doc", id: documentId, title, url: null, blocks };
+}
+
+/** Its language is known: detecting that of two dozen passages would take longer than all else in an answer. */
+function passageSource(document: TaggedDocument, { heading, language }: FoundPassage): Source {
+  return { ...documentSource(document, heading === "" ? [] : heading.split(" › ")), language };
 }
 
 function cardsOf(documents: readonly TaggedDocument[]): Map<string, LessonCard[]> {
