@@ -158,9 +158,11 @@ export function leadJobs(
     return [event, job("leads.send-code", round, { handle, leadId, round })];
   }
   const caused: (Job | EventJob)[] = [event];
-  const triggerId = runtime.id("trigger_");
-  const trigger = { handle, leadId, trigger: "LEAD_CAPTURED", triggerId, at: runtime.now() } as const;
-  if (campaignId !== null) caused.push(job("campaigns.trigger", triggerId, { ...trigger, campaignId }));
+  if (campaignId !== null) {
+    const triggerId = runtime.id("trigger_");
+    const trigger = { handle, leadId, campaignId, trigger: "LEAD_CAPTURED", triggerId, at: runtime.now() } as const;
+    caused.push(job("campaigns.trigger", triggerId, trigger));
+  }
   if (isNew) caused.push(...noticeJobs(runtime, handle, leadId));
   return caused;
 }
