@@ -46,6 +46,7 @@ export const jobs = {
   // About a minute in all: the next pull is due five minutes after this one.
   "scheduling.pull": row("scheduling", [6, 2000], { handle: s.string() }),
   "payments.refund": row("scheduling", [15, 2000], { handle: s.string(), bookingUid: s.id }),
+  "scheduling.digest": row("email", [16, 2000], { handle: s.string(), round: s.string() }),
   "payments.purchase-mail": row("email", [16, 2000], { handle: s.string(), sessionId: s.string() }),
   // `buyer` is the digest of an address that somebody named.
   "payments.access-mail": row("email", [16, 2000], {

@@ -211,6 +211,7 @@ t.test("a mail of the service itself is retried until a mail server is back afte
     "leads.notify",
     "leads.digest",
     "scheduling.mail",
+    "scheduling.digest",
     "payments.purchase-mail",
     "payments.access-mail",
   ] as const;

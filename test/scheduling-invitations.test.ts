@@ -4,6 +4,7 @@ import t, { type Test } from "tap";
 import { attachDomain } from "../core/account/domains.ts";
 import { calendarFile } from "../core/engines/calendars/calendar-file.ts";
 import type { PaymentProvider } from "../core/platform/runtime.ts";
+import { sendBookingDigest } from "../core/scheduling/booking-digest.ts";
 import { sendMails } from "../core/scheduling/booking-mails.ts";
 import { settlePayment } from "../core/scheduling/booking-payments.ts";
 import { presentableName } from "../core/scheduling/booking-texts.ts";
@@ -627,6 +628,44 @@ t.test(
     t.match(page.text, /"isMailed":false/);
   },
 );
+
+t.test("after twenty mails of the service in an hour, owners hear of further bookings in one digest", async (t) => {
+  const inbox = new Inbox();
+  const env = { SMTP_URL: await inbox.start(t), PUBLIC_BOOKINGS_BURST: "0", PUBLIC_BOOKINGS_PER_ATTENDEE: "0" };
+  const stage = await openStage(t, { env });
+  const { runtime, visitor } = stage.service;
+  await stage.event({ slug: "intro", title: "Introduction", durationMinutes: 15, confirmationRequired: true });
+  const uids: string[] = [];
+  for (let n = 0; n < 24; n++) {
+    const start = new Date(Date.parse("2026-10-05T09:00:00Z") + n * 900_000).toISOString();
+    uids.push((await stage.book("intro", start, 15).expect(201)).body.bookingUid);
+  }
+  const tell = (bookingUid: string, kind: "requested" | "cancelled", by?: "owner") =>
+    sendMails(runtime, { handle: "acme", bookingUid, kind, sequence: 0, ...(by && { by }) });
+  for (const uid of [...uids, ...uids]) await tell(uid, "requested");
+  t.equal(inbox.mails.length, 20);
+  const cancelled = uids.at(-1) as string;
+  await visitor.post(`${PUBLIC_EVENTS_PATH}/intro/bookings/${cancelled}/cancel`).expect(200);
+  await tell(cancelled, "cancelled");
+  const declined = uids[0] as string;
+  await stage.owner.post(`/v2/handles/acme/scheduling/bookings/${declined}/cancel`).expect(200);
+  await tell(declined, "cancelled", "owner");
+  t.equal(inbox.mails.length, 21, "an owner's own change is mailed at once");
+  const [digest, ...others] = await runtime.queues.queue("email").getDelayed();
+  t.match(digest, { name: "scheduling.digest", data: { handle: "acme" } });
+  t.same(others, []);
+  t.ok((digest?.delay ?? 0) > 3_400_000 && (digest?.delay ?? 0) <= 3_605_000);
+  await sendBookingDigest(runtime, digest?.data);
+  await sendBookingDigest(runtime, digest?.data);
+  t.equal(inbox.mails.length, 22);
+  const mail = await partsOf(inbox.mails.at(-1)!);
+  t.match(mail, { to: "user_acme@example.com", subject: "More news of bookings: 4" });
+  t.equal(mail.text.match(/^Confirm: Please confirm: Introduction/gm)?.length, 3);
+  t.equal(mail.text.match(/^Decline: /gm)?.length, 3);
+  t.match(mail.text, /^Open the booking: Cancelled: Introduction/m);
+  const confirm = /https?:\/\/\S+\/confirm\/\S+/.exec(mail.text)?.[0] ?? "";
+  t.match((await visitor.post(new URL(confirm).pathname).expect(200)).text, "Done.");
+});
 
 t.test("what was ticked or decided is a yes or no in the reader's language", async (t) => {
   const { stage, inbox } = await openMailing(t);

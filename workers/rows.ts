@@ -6,7 +6,14 @@ import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
 import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
 import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
-import { expireHold, pullCalendars, scheduleNextPull, sendMails, syncBooking } from "../core/scheduling/face.ts";
+import {
+  expireHold,
+  pullCalendars,
+  scheduleNextPull,
+  sendBookingDigest,
+  sendMails,
+  syncBooking,
+} from "../core/scheduling/face.ts";
 import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import type { JobData, QueueName } from "../schemas/jobs.ts";
 import { jobRow, mailRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
@@ -30,6 +37,7 @@ export const workerRows: WorkerRow[] = [
   // A pull that stalls needs no other worker: the next one is scheduled anyway.
   { ...jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle), maxStalls: 0, giveUp: scheduleNextPull },
   mailRow("scheduling.mail", sendMails),
+  mailRow("scheduling.digest", sendBookingDigest),
   jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
   jobRow("webhooks.dispatch", dispatchEvent),
   jobRow("webhooks.dispatch-all", dispatchEvents),

@@ -30,6 +30,11 @@ export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise
   else if (mail.denied === undefined) await sendByService(runtime, mail);
 }
 
+/** True for a handle without a usable sender: the service mails for it from its own address. */
+export async function mailsByService(runtime: Runtime, handle: string): Promise<boolean> {
+  return (await findSender(runtime, handle, ...purposes)) === undefined;
+}
+
 /** A crash after the mail was accepted may repeat it, but never loses one. */
 async function sendByService(
   runtime: Runtime,

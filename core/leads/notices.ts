@@ -3,11 +3,19 @@ import { spokenLanguage, type Words, wordsOf } from "../../schemas/languages.ts"
 import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
-import { findMessage, sendForHandle, unlessErased, withdrawMessage } from "../email/face.ts";
+import {
+  decideNotice,
+  digestDelay,
+  findMessage,
+  MAX_NOTICES_AN_HOUR,
+  readDigest,
+  sendForHandle,
+  unlessErased,
+  withdrawMessage,
+} from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { clip, oneLine } from "../platform/characters.ts";
-import { day, delayUntil, hour } from "../platform/clock.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
@@ -15,18 +23,10 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { readRecord, readRecords } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
-import { scripts } from "../store/scripts.ts";
 import type { StoredLead } from "./content.ts";
 
-/** Maximum number of single mails per hour; further leads come in one digest at its end (docs/reference.md, "Leads"). */
-const MAX_NOTICES_AN_HOUR = 20;
-/** Maximum number of leads in a digest, and of characters of each message. */
-const MAX_DIGEST_LEADS = 50;
+/** Maximum number of characters of each message in a digest. */
 const MAX_DIGEST_TEXT = 300;
-/** Real ms after the hour at which its digest is sent: clocks differ, and late leads belong to it too. */
-const DIGEST_GRACE_MS = 5_000;
-/** Real ms for which a digest's leads are stored beyond the hour: the digest of an outage may have to be made again. */
-const DIGEST_RETENTION_MS = day;
 
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
@@ -42,15 +42,11 @@ export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobDa
 
 /** Mails the leads of an hour that were not mailed singly. */
 export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobData<"leads.digest">): Promise<void> {
-  const list = keys.leadDigest(handle, round);
-  const read = await transact(runtime.redis, (transaction) => {
-    transaction.lrange(list, 0, MAX_DIGEST_LEADS - 1).llen(list);
-  });
-  const [ids, count] = read as [string[], number];
+  const { items: ids, others } = await readDigest(runtime.redis, keys.leadDigest(handle, round));
   const leads = await unerased(runtime, handle, ids);
   const basics = await basicsOf(runtime, handle);
   if (leads.length === 0 || basics === undefined) return;
-  const content = layOut(digestLayout(basics, leads, count - ids.length));
+  const content = layOut(digestLayout(basics, leads, others));
   if ((await tellOwners(runtime, handle, { key: digestKey(round), leads, content })) === "erased")
     await sendLeadDigest(runtime, { handle, round });
 }
@@ -120,23 +116,17 @@ function noticeKey(key: string, owner: string): string {
 }
 
 function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
-  const hourMs = realHour(runtime);
-  const scriptKeys = {
-    lead: keys.lead(handle, leadId),
+  const noticeKeys = {
+    record: keys.lead(handle, leadId),
     notices: keys.leadNotices(handle),
     digests: keys.leadDigest(handle, ""),
   };
-  const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs, keepMs: hourMs + DIGEST_RETENTION_MS };
-  return scripts.noticeLead(runtime.redis, scriptKeys, { leadId, ...limits });
-}
-
-function realHour(runtime: Runtime): number {
-  return Math.max(1, delayUntil(runtime, runtime.now() + hour));
+  return decideNotice(runtime, noticeKeys, { field: "notice", item: leadId });
 }
 
 /** Jobs of the same id are deduplicated: each lead of an hour may request its digest. */
 async function scheduleDigest(runtime: Runtime, handle: string, round: string): Promise<void> {
-  const delay = Math.max(0, Number(round) + realHour(runtime) + DIGEST_GRACE_MS - Date.now());
+  const delay = digestDelay(runtime, round);
   await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
 }
 

@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { acceptMessage, findSender, sendForHandle } from "../email/face.ts";
+import { acceptMessage, decideNotice, digestDelay, findSender, mailsByService, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { factLabel, layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
@@ -33,7 +33,7 @@ const LINK_WAIT_MS = 1500;
 
 /**
  * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Without a usable one only owners
- * are mailed, by another sender or by the service. Does nothing without a mail server, and if the booking has changed since, because the
+ * are mailed, by another sender or by the service, from which further mails of an hour come in one digest. Does nothing without a mail server, and if the booking has changed since, because the
  * later change has its own mail. A confirmation or a new time waits some seconds for the meeting link; if it goes without, another mail
  * follows with the link. A failed refund is told to owners alone.
  */
@@ -42,7 +42,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   if (runtime.env.SMTP_URL === undefined) return;
   const senderId = (await findSender(runtime, handle, "CALENDAR"))?.senderId;
   const stored = await readDue(runtime, data);
-  if (stored === undefined) return;
+  if (stored === undefined || (senderId === undefined && (await waitsForDigest(runtime, data)))) return;
   const event = await eventWordsOf(runtime, handle, stored.eventTypeId);
   const isUntold = senderId === undefined && kind !== "unrefunded";
   const recipients = await recipientsOf(runtime, handle, { stored, kind });
@@ -61,6 +61,27 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
     if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [recipient.email], purpose: "CALENDAR" });
     else await sendForHandle(runtime, { ...mail, to: recipient.email });
   }
+}
+
+/**
+ * True for a mail that comes in the digest of the hour: strangers could make the service mail an owner from its own address without end.
+ * Jobs of the same id are deduplicated: each mail of an hour may request its digest.
+ */
+async function waitsForDigest(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<boolean> {
+  const { handle, bookingUid, kind, sequence, by } = data;
+  if (by === "owner" || !(await mailsByService(runtime, handle))) return false;
+  const noticeKeys = {
+    record: keys.booking(handle, bookingUid),
+    notices: keys.bookingNotices(handle),
+    digests: keys.bookingDigest(handle, ""),
+  };
+  const notice = { field: `notice ${kind} ${sequence}`, item: JSON.stringify(data) };
+  const round = await decideNotice(runtime, noticeKeys, notice);
+  if (round === "mail") return false;
+  const delay = digestDelay(runtime, round);
+  const id = `booking-digest-${handle}-${round}`;
+  if (round !== "gone") await runtime.queues.later(job("scheduling.digest", id, { handle, round }, { delay }));
+  return true;
 }
 
 /** True if the visitors of a handle are mailed about their bookings. */
@@ -113,7 +134,7 @@ export async function eventWordsOf(runtime: Runtime, handle: string, eventTypeId
 }
 
 /** The booking of a mail; undefined if the mail is obsolete or must wait. */
-async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
+export async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
   const { handle, bookingUid, kind, sequence } = data;
   const read = async (): Promise<BookingRecord | undefined> => {
     const stored = await findBooking(runtime.redis, handle, bookingUid);
@@ -162,7 +183,7 @@ function wasConfirmed({ confirmedAt, everConfirmed = false }: BookingRecord): bo
 }
 
 /** Guests are informed only once a booking is confirmed. */
-async function recipientsOf(
+export async function recipientsOf(
   runtime: Runtime,
   handle: string,
   { stored, kind }: { stored: BookingRecord; kind: MailKind },

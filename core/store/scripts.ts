@@ -182,8 +182,8 @@ export const scripts = scriptsOf({
     },
     "written" | "changed"
   >(),
-  noticeLead: script(["lead", "notices", "digests"]).of<
-    { leadId: string; maxMails: number; hourMs: number; keepMs: number },
+  decideNotice: script(["record", "notices", "digests"]).of<
+    { field: string; item: string; maxMails: number; hourMs: number; keepMs: number },
     string
   >(),
   tryLeadCode: script(["code", "lead", "outbox"], { blobs: ["json"] }).of<

@@ -1,0 +1,64 @@
+import type { JobData } from "../../schemas/jobs.ts";
+import { wordsOf } from "../../schemas/languages.ts";
+import { MAX_NOTICES_AN_HOUR, readDigest, sendForHandle } from "../email/face.ts";
+import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
+import { canonicalAddress, distinctAddresses } from "../platform/address.ts";
+import { fillPlaceholders } from "../platform/placeholders.ts";
+import type { Runtime } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
+import { eventWordsOf, readDue, recipientsOf } from "./booking-mails.ts";
+import { bookingLayout } from "./booking-texts.ts";
+
+/** What a mail would have told an owner. */
+interface News {
+  owner: string;
+  layout: MailLayout;
+}
+
+/** Mails the owners of a handle once what the further mails of an hour would have told them, with the links to decide and to open. */
+export async function sendBookingDigest(
+  runtime: Runtime,
+  { handle, round }: JobData<"scheduling.digest">,
+): Promise<void> {
+  const { items, others } = await readDigest(runtime.redis, keys.bookingDigest(handle, round));
+  const found = await Promise.all(items.map((item) => newsOf(runtime, JSON.parse(item))));
+  const news = found.flat();
+  for (const to of distinctAddresses(news.map(({ owner }) => owner))) {
+    const owner = canonicalAddress(to);
+    const layouts = news.flatMap((one) => (canonicalAddress(one.owner) === owner ? one.layout : []));
+    const content = layOut(digestLayout(layouts, others));
+    await sendForHandle(runtime, { handle, to, content, key: `booking digest ${round} ${owner}` });
+  }
+}
+
+/** Obsolete mails have no news: the later change has its own. */
+async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<News[]> {
+  const { handle, kind } = data;
+  const stored = await readDue(runtime, data);
+  if (stored === undefined) return [];
+  const { questions } = await eventWordsOf(runtime, handle, stored.eventTypeId);
+  const owners = (await recipientsOf(runtime, handle, { stored, kind })).filter(({ isOwner }) => isOwner);
+  const layoutFor = (recipient: (typeof owners)[number]): MailLayout =>
+    bookingLayout({ stored, kind, recipient, questions, isUntold: true });
+  return owners.map((recipient) => ({ owner: recipient.email, layout: layoutFor(recipient) }));
+}
+
+function digestLayout(layouts: MailLayout[], others: number): MailLayout {
+  const { language, sender, footer } = layouts[0] as MailLayout;
+  const words = wordsOf(language).mails.booking;
+  const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
+  return {
+    language,
+    sender,
+    ...(footer && { footer }),
+    subject: fillPlaceholders(words.digestSubject, { count: String(layouts.length + others) }),
+    title: words.digestTitle,
+    paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
+    facts: layouts.flatMap(linksOf),
+  };
+}
+
+/** The links of a mail: to confirm and decline a request, else to open the booking. */
+function linksOf({ subject, actions = [] }: MailLayout): Fact[] {
+  return actions.slice(0, 2).map(([words, address]): Fact => [words, subject, address]);
+}
