@@ -1,6 +1,10 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import PostalMime, { type Email } from "postal-mime";
 import t, { type Test } from "tap";
 import { eraseHandle } from "../core/operations/erasure.ts";
+import { exportHandle } from "../core/operations/handle-export.ts";
+import { importHandle } from "../core/operations/handle-import.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
@@ -220,6 +224,47 @@ t.test("a cookie of an erased handle opens no page of another owner who takes it
   const next = await shop.service.handle("acme", { account: "acct_next", owner: "user_next" });
   await next.post("/v2/handles/acme/pages").send(course).expect(201);
   t.match(await visit(), "teaser");
+});
+
+t.test("a payment that is reported after its handle was erased is none of a later one of its name", async (t) => {
+  const shop = await open(t);
+  const { service, stripe } = shop;
+  await service.visitor.post(`${PAGE_PATH}/checkout`).expect(200);
+  const session = stripe.pay([...stripe.sessions.keys()].at(-1) ?? "", "ada@far.example");
+  await eraseHandle(service.runtime, "acme");
+  const next = await service.handle("acme", { account: "acct_next", owner: "user_next" });
+  await next.post("/v2/handles/acme/pages").send(course).expect(201);
+  await tell(service, await stripe.notice(session, "checkout.session.completed"));
+  t.same((await next.get(purchases).expect(200)).body.purchases, []);
+});
+
+t.test("a handle that moves keeps what its visitors have bought and are paying for", async (t) => {
+  const shop = await open(t);
+  const { service, stripe } = shop;
+  await buy(shop, "ada@far.example");
+  const [mail] = await mailed(shop, "ada@far.example", 1);
+  const { cookie } = await follow(shop, linkIn(mail));
+  await service.visitor.post(`${PAGE_PATH}/checkout`).expect(200);
+  const paying = stripe.pay([...stripe.sessions.keys()].at(-1) ?? "", "bob@far.example");
+  let from = service;
+  for (const turn of ["moved", "moved again"]) {
+    const lines: string[] = [];
+    for await (const line of exportHandle(from.runtime, "acme")) lines.push(JSON.stringify(line));
+    const file = join(t.testdir(), "acme.jsonl");
+    writeFileSync(file, lines.map((line) => `${line}\n`).join(""));
+    from = await startService(t, { env: stripe.env });
+    await importHandle(from.runtime, { file });
+    t.match((await from.visitor.get("/p/acme/course").set("Cookie", cookie).expect(200)).text, "secret", turn);
+  }
+  const owner = await from.as("user_acme");
+  const account = (await owner.get("/v2/handles/acme/scheduling/integrations").expect(200)).body.credentials[0];
+  await owner.delete(`/v2/handles/acme/scheduling/integrations/stripe/credentials/${account.credentialId}`).expect(204);
+  await tell(from, await stripe.notice(paying, "checkout.session.completed"));
+  const bought = (await owner.get(purchases).expect(200)).body.purchases;
+  t.same(
+    bought.map(({ email }: { email: string }) => email),
+    ["bob@far.example", "ada@far.example"],
+  );
 });
 
 t.test("owners list the purchases of a page, and erase a buyer without losing them", async (t) => {

@@ -23,6 +23,7 @@ export {
   hasRole,
   membersOf,
   mustExist,
+  originOf,
   ownerAddresses,
   ownersOf,
   pagesCounter,

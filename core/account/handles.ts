@@ -37,6 +37,12 @@ export async function epochOf(redis: Redis, handle: string): Promise<string> {
   return (await coalesce(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
 }
 
+/** The creation time of the handle, for one that was moved here that of its first installation: what visitors hold from before is not its own. */
+export async function originOf(redis: Redis, handle: string): Promise<string> {
+  const [since, createdAt] = await redis.hmget(keys.handle(handle), "since", "createdAt");
+  return since ?? createdAt ?? "";
+}
+
 /** The handle; undefined if it doesn't exist. */
 export async function findHandle(redis: Redis, handle: string): Promise<HandleRecord | undefined> {
   const [account, status] = await redis.hmget(keys.handle(handle), "account", "status");
@@ -207,7 +213,7 @@ export async function handlesOf(
 export interface ArrivingHandle {
   handle: string;
   account: string;
-  /** Fields of its record that are kept: settings and its weight in the mail queue. */
+  /** Fields of its record that are kept: settings, its weight in the mail queue, and `since`, when it was first created. */
   fields: Record<string, string>;
   entitlements: string[];
   members: { userId: string; role: Role; email: string | null }[];

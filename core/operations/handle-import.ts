@@ -43,8 +43,9 @@ async function readExport(file: string, { handle, account }: Renamed): Promise<A
 }
 
 function importedFields({ type, value }: ExportedKey): Record<string, string> {
-  const fields = type === "hash" ? Object.entries(value as Record<string, Value>) : [];
-  const own = fields.filter(([name, stored]) => /^(mailWeight|setting:)/.test(name) && typeof stored === "string");
+  const record = type === "hash" ? (value as Record<string, Value>) : {};
+  const all = Object.entries({ since: record.createdAt, ...record });
+  const own = all.filter(([name, stored]) => /^(mailWeight$|since$|setting:)/.test(name) && typeof stored === "string");
   return Object.fromEntries(own) as Record<string, string>;
 }
 

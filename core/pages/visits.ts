@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { accessAnswer, pageVisit, StoredPage } from "../../schemas/pages.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
-import { epochOf, isAgentEnabled, settingsOf } from "../account/face.ts";
+import { isAgentEnabled, originOf, settingsOf } from "../account/face.ts";
 import { readHtml } from "../engines/answers/answers.ts";
 import { instantAt } from "../platform/clock.ts";
 import { readCookie, writeCookie } from "../platform/cookies.ts";
@@ -189,7 +189,7 @@ async function hasPaid(runtime: Runtime, input: VisitInput): Promise<boolean> {
   if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return false;
   // What was bought of an erased handle opens nothing of a later one of its name. Cookies have whole seconds.
   const givenAt = instantAt(runtime, (Number(until) + 1 - ACCESS_TTL_SECONDS) * 1000);
-  if (givenAt < (await epochOf(redis, input.handle))) return false;
+  if (givenAt < (await originOf(redis, input.handle))) return false;
   if (token === "") return true;
   const payment = Buffer.from(token, "base64url").toString();
   return (await redis.exists(keys.pageRefund(input.handle, payment))) === 0;

@@ -5,6 +5,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
 import type { Input } from "../../schemas/schema.ts";
+import { originOf } from "../account/face.ts";
 import {
   type CheckoutSession,
   isRefunded,
@@ -17,6 +18,7 @@ import {
   type StripeEvent,
 } from "../engines/calendars/calendars.ts";
 import { type PagePath, publishedPage, visitedUrl, wayToPage } from "../pages/face.ts";
+import { instantAt } from "../platform/clock.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, JobAttempt, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
@@ -177,8 +179,14 @@ async function isReceiver(runtime: Runtime, handle: string, { account, data }: S
   if ((await paymentAccounts(runtime, handle)).some((one) => one.account === account)) return true;
   const { bookingUid = "", pageSlug = "", until = "", receipt = "" } = data.object.metadata ?? {};
   const isOpenedHere = isSigned(runtime.env, receiptPurpose, [handle, pageSlug, account, until].join(" "), receipt);
-  if (isOpenedHere && Date.now() < Number(until)) return true;
+  if (isOpenedHere && (await isReceiptValid(runtime, handle, Number(until)))) return true;
   return (await findBooking(runtime.redis, handle, bookingUid))?.payment?.account === account;
+}
+
+/** True until the end of a receipt in real ms, unless the handle was erased since and this is a later one of its name. */
+async function isReceiptValid(runtime: Runtime, handle: string, until: number): Promise<boolean> {
+  const openedAt = instantAt(runtime, until - RECEIPT_TTL_MS);
+  return Date.now() < until && openedAt >= (await originOf(runtime.redis, handle));
 }
 
 async function applyPageEvent(runtime: Runtime, event: StripeEvent, page: PagePath): Promise<void> {

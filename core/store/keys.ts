@@ -15,7 +15,7 @@ export const keys = {
   throttle: (name: string, tag: string) => `bucket:${name}:{${tag}}`, // string, real µs at which the bucket is full again; until then, and 10 s
 
   // account
-  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, pages (counter, moved by each change of a page), mailWeight (share of the mail queue, 1), role:<userId>, setting:<name> (JSON); for ever
+  handle: (handle: string) => `handle:{${handle}}`, // hash account, status, createdAt, since (createdAt before it was moved here), pages (counter, moved by each change of a page), mailWeight (share of the mail queue, 1), role:<userId>, setting:<name> (JSON); for ever
   handles: "handles:{all}", // set of every handle; for ever
   user: (userId: string) => `user:{${userId}}`, // hash email; for ever
   userHandles: (userId: string) => `user-handles:{${userId}}`, // set of handles, hint only (roles live in handle:); for ever
