@@ -249,6 +249,24 @@ t.test("strangers can't keep the owner of an address from signing in, and can't 
     .expect(200);
 });
 
+t.test("one network that asks for an address all day leaves codes for the others", async (t) => {
+  const { service } = await startSignIn(t, { TRUST_PROXY: "1" });
+  const { redis } = service.runtime;
+  const ask = (network: string) => post(service, { email: address }).set("X-Forwarded-For", network);
+  /** As if so many ms had passed: each bucket is full earlier. */
+  const pass = async (ms: number) => {
+    for (const key of await keyNames(redis, "bucket:*"))
+      await redis.set(key, Number(await redis.get(key)) - ms * 1000, "KEEPTTL");
+  };
+  const statuses: number[] = [];
+  for (let asked = 0; asked < 96; asked++) {
+    statuses.push((await ask("192.0.2.66")).status);
+    await pass(900_000);
+  }
+  t.same(statuses.slice(0, 8), Array(8).fill(200), "its own people get theirs");
+  for (let other = 0; other < 5; other++) await ask(`198.51.100.${other}`).expect(200);
+});
+
 t.test("a known browser has limits too", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const signInId = await askForCode(service);

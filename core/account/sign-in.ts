@@ -28,6 +28,8 @@ const SESSION_TTL_SECONDS = 12 * 3600;
 /** Codes per network: 3 at once and 3 in 15 minutes for one address, 30 for all addresses together. */
 const ADDRESS_LIMIT = { burst: 3, rate: 3 / 900 };
 const NETWORK_LIMIT = { burst: 30, rate: 30 / 900 };
+/** Codes per network for one address in a day: well below those of the address, so that no network takes all of them. */
+const DAY_LIMIT = { burst: 8, rate: 8 / 86_400 };
 /** Codes per address from all networks: 20 at once, then one per hour; at most 44 mails a day. */
 const MAIL_LIMIT = { burst: 20, rate: 1 / 3600 };
 /** Seconds for which a browser is recognised after its last sign-in: the longest lifetime of a cookie (RFC 6265bis, section 5.5). */
@@ -136,6 +138,7 @@ async function admitCodeRequest(
     await takeNetworkToken(runtime, { network }, { name: "sign-in-network", ...NETWORK_LIMIT });
   const origin = digestTag(env, email, browser ?? network);
   await takeToken(runtime, { name: "sign-in-address", tag: origin, ...ADDRESS_LIMIT });
+  if (browser === undefined) await takeToken(runtime, { name: "sign-in-day", tag: origin, ...DAY_LIMIT });
   await takeToken(runtime, { name: "sign-in-mail", tag: digestTag(env, email, browser ?? ""), ...MAIL_LIMIT });
 }
 
