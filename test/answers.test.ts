@@ -1641,8 +1641,33 @@ t.test("a line that is an address or a number is text, and a line of other links
   ];
   t.same(
     readHtml(`<address>${lines.join("<br>")}</address>`).blocks.map(({ buttons }) => buttons),
-    [false, false, false, true, true],
+    [false, false, false, false, true],
   );
+});
+
+t.test("the address behind a link for mail or telephone is text, unless the link says it", async (t) => {
+  const read = (html: string) => readHtml(`<div>${html}</div>`).blocks[0]!.text;
+  const [mail, call] = ['<a href="mailto:Hi@acme.example?subject=Hello">', '<a href="tel:+49301234567">'];
+  t.equal(
+    read(`${mail}Email us</a> or ${call}call </a> today.`),
+    "Email us (Hi@acme.example) or call (+49301234567) today.",
+  );
+  t.equal(
+    read(`Write to ${mail}hi@ACME.example</a>, call ${call}030 / 123 45 67</a>.`),
+    "Write to hi@ACME.example, call 030 / 123 45 67.",
+  );
+  t.equal(read('<a href="mailto:hi@acme.example" aria-label="Email"><svg></svg></a>'), "Email (hi@acme.example)");
+  t.equal(read('<a href="mailto:?subject=Look">Share</a> <a href="/x">Read</a>'), "Share Read");
+  const say = (source: ReturnType<typeof pageSource>, ask: string) =>
+    replyTo(openLibrary([source]), readQuestion(ask, "en")).markdown;
+  const office = `<table><tr><th>Mail</th><td>${mail}Office</a></td></tr><tr><th>Phone</th><td>${call}Office</a></td></tr></table>`;
+  for (const [asked, told] of [
+    ["What is your email address?", "**Mail** Office (Hi@acme.example)"],
+    ["What is your phone number?", "**Phone** Office (+49301234567)"],
+  ] as const)
+    t.match(say(pageSource(office), asked), told);
+  const document = documentSource("Write to [the office](mailto:hi@acme.example) any time.");
+  t.match(say(document, "What is your email address?"), "Write to the office (hi@acme.example) any time.");
 });
 
 t.test("elements side by side are words apart, but for parts of a word or of a figure", async (t) => {

@@ -2,8 +2,8 @@ import type { EvidenceCard } from "../../../schemas/assistant.ts";
 import type { Answer } from "./answer.ts";
 import { withoutMarkup } from "./markdown.ts";
 
-/** Number of words to look for on the page, most first: links and table cells may interrupt a passage. */
-const PASSAGE_WORDS = [12, 6, 3];
+/** Number of words to look for on the page, most first: links, addresses and table cells may interrupt a passage. */
+const PASSAGE_WORDS = [12, 6, 3, 2];
 /** Ms for which a passage is highlighted. */
 const HIGHLIGHT_MS = 2500;
 /** Initial highlight colour. */

@@ -10,6 +10,18 @@ export interface Link {
   href: string;
 }
 
+/** A link's label, and in parentheses the mail address or telephone number behind it, unless the label says it. Text can't be clicked. */
+export function labelWithContact({ label, href }: Link): string {
+  const [, contact] = /^(?:mailto|tel):([^?]+)/i.exec(href) ?? [];
+  return contact === undefined || names(label, contact) ? label : `${label} (${contact})`;
+}
+
+function names(label: string, contact: string): boolean {
+  const [said, number] = [label, contact].map((text) => text.replace(/\D/g, ""));
+  if (label.toLowerCase().includes(contact.toLowerCase())) return true;
+  return number!.length > 6 && said!.endsWith(number!.slice(-7));
+}
+
 /** A self-contained piece of public text: a paragraph, a list item or a table row. */
 export interface Block {
   kind: "text" | "item" | "row";

@@ -1,6 +1,6 @@
 import { visibleCharacters } from "../../platform/characters.ts";
 import { firstEnd } from "../../platform/sentences.ts";
-import type { Link } from "./blocks.ts";
+import { type Link, labelWithContact } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
 import type { Library } from "./library.ts";
@@ -193,11 +193,7 @@ function harmless(body: string): string {
 
 /** Shows mail addresses and telephone numbers as text, since the widget opens web addresses only. */
 function reachableAsText(link: string, label: string, address: string): string {
-  const [, value] = /^(?:mailto|tel):([^?]+)/i.exec(address) ?? [];
-  if (value === undefined) return link;
-  const digits = (text: string) => text.replace(/\D/g, "");
-  const isSaid = label.includes(value) || (digits(value).length > 6 && digits(label).endsWith(digits(value).slice(-7)));
-  return isSaid ? label : `${label} (${value})`;
+  return /^(?:mailto|tel):[^?]/i.test(address) ? labelWithContact({ label, href: address }) : link;
 }
 
 /** A link to anything but a web address; those are checked against the passages with the other figures. */

@@ -1,7 +1,16 @@
 import { Parser } from "htmlparser2";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
-import { type Block, type Cell, gridOf, type Link, MAX_DEPTH, MAX_HEADING_LENGTH, type PublicText } from "./blocks.ts";
+import {
+  type Block,
+  type Cell,
+  gridOf,
+  type Link,
+  labelWithContact,
+  MAX_DEPTH,
+  MAX_HEADING_LENGTH,
+  type PublicText,
+} from "./blocks.ts";
 import { type Element, isSeen } from "./visibility.ts";
 
 /** The parser takes quadratic time for deep nesting; text after so many start tags, or `<`, is ignored. */
@@ -279,15 +288,25 @@ class HtmlReader {
   }
 
   #addLink({ attributes }: Element): void {
-    const label = clip(oneLine(this.#label || attributes["aria-label"] || ""), MAX_LABEL_LENGTH);
-    this.#linked += lengthOf(this.#label ?? "");
+    const shown = this.#label ?? "";
+    const label = clip(oneLine(shown || attributes["aria-label"] || ""), MAX_LABEL_LENGTH);
+    this.#linked += lengthOf(shown);
     this.#label = undefined;
     const href = address(attributes.href, this.#base);
     if (label === "" || href === undefined) return;
+    this.#addContact({ label, href }, shown);
     this.#lineLinks.push({ label, href });
     if (this.#seen.has(`${href} ${label}`) || this.#links.length >= MAX_LINKS) return;
     this.#seen.add(`${href} ${label}`);
     this.#links.push({ label, href });
+  }
+
+  /** The mail address or telephone number behind a link stands after what is shown of it, or after its name, if that is a picture. */
+  #addContact(link: Link, shown: string): void {
+    const told = labelWithContact(link);
+    if (told === link.label) return;
+    const added = shown.trim() === "" ? told : told.slice(link.label.length);
+    this.#append(/^$| $/.test(this.#tail) ? added.trimStart() : added);
   }
 }
 

@@ -1,7 +1,7 @@
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
 import { FOOTNOTE_MARK, withoutTags } from "../../platform/markdown.ts";
-import type { Block } from "./blocks.ts";
+import { type Block, labelWithContact } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
 import type { Hit, Library, QuestionContext } from "./library.ts";
@@ -227,7 +227,9 @@ export function passageMarkdown({ blocks }: Section): string {
 function withLinks(text: string, { links }: Block): string {
   return links.reduce((all, { label, href }) => {
     if (all.includes(`](${href})`) || href.replace(/^(?:mailto|tel):/i, "") === label) return all;
-    return all.includes(label) ? all.replace(label, () => `[${label}](${href})`) : `${all} [${label}](${href})`;
+    const said = labelWithContact({ label, href });
+    const shown = all.includes(said) ? said : label;
+    return all.includes(shown) ? all.replace(shown, () => `[${label}](${href})`) : `${all} [${label}](${href})`;
   }, text);
 }
 
@@ -276,7 +278,7 @@ function linkMarkdown(name: string, url: string | null): string {
 }
 
 function keepWebLink(link: string, label: string, address: string): string {
-  return /^https?:\/\//i.test(address) ? link : label;
+  return /^https?:\/\//i.test(address) ? link : labelWithContact({ label, href: address });
 }
 
 /** The text of the first unit and of those after it in its block as one exact piece, cut between words. */
