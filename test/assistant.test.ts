@@ -651,6 +651,16 @@ t.test("a model's answer streams, and sentences without evidence are removed", a
   t.equal(body.degraded, false);
 });
 
+t.test("an answer that points to the form has it, also if the model called no tool", async (t) => {
+  const reply = () => "Fifty laptops cost 999 EUR.";
+  const { service } = await withModel(t, { reply, capabilities: ["completion", "tools"] });
+  const question = "Please send me a quote for fifty laptops";
+  const chunks = await chunksOf(await post(service, { messages: [message(question)] }));
+  t.match(chunks.map(({ delta = "" }) => delta).join(""), /^Leave your details in the form/);
+  t.equal(chunks.filter(({ type }) => type === "tool-output-available").length, 1);
+  t.match((await ask(service, question).expect(200)).body.answerMarkdown, /^I couldn't find/, "one object has no form");
+});
+
 t.test("every source that a model's answer rests on has a card, however many they are", async (t) => {
   const tools = ["pump", "lock", "basket", "helmet", "trailer", "lamp"];
   const sentences = tools.map((tool, at) => `A ${tool} costs ${at + 2} EUR a day.`);

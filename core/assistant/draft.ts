@@ -122,9 +122,11 @@ class ModelPart {
 
   /** No sentence of the model passed the check, or it only called a tool: quote instead. */
   #unheard(calls: { calls?: ReadonlySet<string> }): Draft | undefined {
-    const { reply, found } = this.#context;
+    const { reply, found, request } = this.#context;
     const { question } = found;
     if (this.#filter.dropped === 0 && this.#calls.size === 0) return undefined;
+    // A reply without an answer to a wish points to the form, if one can follow, whether the model called it or not.
+    if (reply.kind === "none" && question.wish && !request.isWhole) this.#calls.add(leadTool.name);
     const isOffer = this.#calls.has(leadTool.name) && reply.kind !== "answer";
     const { contact } = wordsOf(question.language).answers.phrases;
     const said = isOffer ? { ...reply, kind: "none" as const, markdown: contact, units: [] } : reply;
