@@ -58,6 +58,14 @@ t.test("text without spaces is measured by its letters", async (t) => {
   t.ok(pieces.every(({ text }) => text.length < 500 && text.endsWith("。")));
 });
 
+t.test("a comment of its own stays whole, and nothing in it is a heading", async (t) => {
+  const comment = `<!-- Old:\n\n# Prices of 2019\n\n${prose(60)}\n-->`;
+  const pieces = markdown(`# Hire\n\n${prose(30)}\n\n${comment}\n\nA tent <!-- new --> costs £9.`);
+  t.ok(pieces.some(({ text }) => text === comment));
+  t.equal(pieces.at(-1)?.text, "A tent <!-- new --> costs £9.");
+  t.ok(pieces.every(({ heading }) => heading === "Hire"));
+});
+
 t.test("code blocks stay whole, and nothing in them is a heading", async (t) => {
   const block = "```sh\n# comment\nrun --all\n```";
   const pieces = markdown(`# Use\n\n${prose(30)}\n\n${block}\n\nThen wait.`);

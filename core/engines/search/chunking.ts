@@ -42,6 +42,8 @@ const MAX_PIECES = 1000;
 const JOINED_LENGTH = 1000;
 const CARD_LENGTH = 64_000;
 
+/** A comment of its own; cut in two, its second part would be read as text. */
+const COMMENT = /^[ \t]*<!--(?:(?!<!--)[\s\S])*?-->/gm;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/gu;
 
@@ -63,7 +65,8 @@ function partsOf({ title, content, contentType }: Chunkable): Part[] {
   const name = plainText(title).toLowerCase();
   const isCard = ({ start, end }: Range) =>
     end - start <= CARD_LENGTH && cards.some((card) => card.start >= start && card.start < end);
-  return markdownBlocks(content, { hasHeadings: contentType === "text/markdown", cards }).map((block) => ({
+  const alone = [...cards, ...commentsOf(content)].sort((one, other) => one.start - other.start);
+  return markdownBlocks(content, { hasHeadings: contentType === "text/markdown", cards: alone }).map((block) => ({
     start: block.start,
     end: block.end,
     section: block.section,
@@ -71,6 +74,14 @@ function partsOf({ title, content, contentType }: Chunkable): Part[] {
     isAlone: block.kind === "card" || (block.kind === "code" && isCard(block)),
     hasLines: block.kind === "code" || block.kind === "table",
   }));
+}
+
+function commentsOf(content: string): Range[] {
+  const found = Array.from(content.matchAll(COMMENT), ({ 0: text, index }) => ({
+    start: index,
+    end: index + text.length,
+  }));
+  return found.filter(({ start, end }) => end - start <= CARD_LENGTH);
 }
 
 function sections(parts: Part[]): Part[][] {
