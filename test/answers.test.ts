@@ -748,7 +748,13 @@ t.test("dots that lead to a price, a street and a number at the start end no sen
       sentences(text).map((one) => one.text),
       [text],
     );
-  for (const text of ["Wait... Then go.", "It is 7. Come in.", "Really?! Yes."])
+  for (const text of [
+    "Wait... Then go.",
+    "It is 7. Come in.",
+    "We pay £45, or 12. Then go.",
+    "Ring 112 or – 9. Then wait.",
+    "Really?! Yes.",
+  ])
     t.equal(sentences(text).length, 2, text);
 });
 

@@ -23,6 +23,8 @@ const UNSPACED_END = /^[。！？｡]/;
 const WORD_AFTER = /^\s+\S+\s/;
 /** A sentence does not end with these, in any language; "etc." ends one if a capital letter follows. */
 const ABBREVIATIONS = new Set(Object.values(languages).flatMap(({ answers }) => answers.abbreviations.split(" ")));
+/** Words before an ordinal number, which ends with a full stop: "im 2. Stock". */
+const BEFORE_ORDINALS = new Set(Object.values(languages).flatMap(({ answers }) => answers.ordinals.split(" ")));
 /** Those that end a compound too: "-str" for "Talstr." */
 const SUFFIXES = [...ABBREVIATIONS].flatMap((known) => (known.startsWith("-") ? known.slice(1) : []));
 
@@ -108,7 +110,10 @@ function isAbbreviation(text: string, mark: number, next: string): boolean {
   const word = before.slice(before.search(/[^\s("'„“«[]*$/));
   // A number at the start counts what follows.
   if (word.length === mark && /^\d{1,3}$/.test(word)) return true;
-  if (/(?<!\d)\d{1,2}$/.test(word)) return months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
+  if (/(?<!\d)\d{1,2}$/.test(word)) {
+    const last = /\p{L}+(?= \S+$)/u.exec(before)?.[0].toLowerCase();
+    return (last && BEFORE_ORDINALS.has(last)) || months().has(next.toLowerCase().split(/[\s.,;:]/, 1)[0]!);
+  }
   const lower = word.toLowerCase();
   return /^\p{Lu}$/u.test(word) || ABBREVIATIONS.has(lower) || SUFFIXES.some((suffix) => lower.endsWith(suffix));
 }
