@@ -742,6 +742,7 @@ t.test("dots that lead to a price, a street and a number at the start end no sen
     "1. Bookings are binding",
     "Kammgarn, Inh. Frauke Deichsel, Talstr. 14, Freiburg",
     "Winkel aan de Kerkstr. 9 in Zwolle",
+    "Wir sind im 2. Stock, am 3. Samstag auch im 10. Obergeschoss",
   ];
   for (const text of whole)
     t.same(
@@ -775,6 +776,14 @@ t.test("the sentences of an item stay one item", async (t) => {
     replyTo(library, readQuestion("What does the harbour loop cost?", "en")).markdown,
     /^\*\*Tours\*\*\n\n- Harbour loop, 19 EUR\. It runs on Saturdays\.\n- Island day, 62 EUR\.\n/,
   );
+});
+
+t.test("the number of a telephone is found by any words for it", async (t) => {
+  const library = openLibrary([
+    pageSource("<h2>Find us</h2><p>0114 496 0218</p><h2>Fittings</h2><p>By appointment: ring or write.</p>"),
+  ]);
+  for (const ask of ["whats your phone number", "what's the phone number?", "phone number"])
+    t.equal(replyTo(library, readQuestion(ask, "en")).units[0]?.text, "0114 496 0218", ask);
 });
 
 t.test("a sentence of an item is shown with what the item speaks of, also in a list that is too long", async (t) => {

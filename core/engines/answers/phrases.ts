@@ -34,13 +34,13 @@ export function isPhrase(plain: string, phrases: readonly string[]): boolean {
   return phrases.length > 0 && pattern(phrases, "^", "$").test(` ${plain}`);
 }
 
-/** The words of the longest phrase in the text, without those of a wildcard; undefined without a phrase. */
+/** The words of the longest phrase in the text, without wildcards and the words for them; undefined without a phrase. */
 export function wordsOfPhrase(plain: string, phrases: readonly string[]): string[] | undefined {
   const held = phrases
     .filter((phrase) => holdsPhrase(plain, [phrase]))
-    .sort((one, other) => other.length - one.length)[0];
-  if (held === undefined) return undefined;
-  const fixed = held.split(" ").filter((word) => !/^[*#]$/.test(word));
+    .map((phrase) => phrase.split(" ").filter((word) => !/^[*#]$/.test(word)));
+  const fixed = held.sort((one, other) => other.join(" ").length - one.join(" ").length)[0];
+  if (fixed === undefined) return undefined;
   return plain.split(" ").filter((word) => isPhrase(word, fixed));
 }
 
