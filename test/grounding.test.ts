@@ -435,6 +435,79 @@ t.test("a span of time is a rate or a number, and a row is the one whose whole l
   );
 });
 
+t.test("halves and quarters of a unit are a span like any other, in each language", async (t) => {
+  const spans: [language: string, text: string, same: string, other: string][] = [
+    ["en", "A tour lasts 45 minutes.", "A tour lasts three quarters of an hour.", "A tour lasts half an hour."],
+    ["en", "The course takes 90 minutes.", "The course takes an hour and a half.", "The course takes half an hour."],
+    [
+      "de",
+      "Eine Karte ruht bis zu sechs Monate.",
+      "Eine Karte ruht ein halbes Jahr.",
+      "Eine Karte ruht ein Viertel Jahr.",
+    ],
+    ["fr", "L’essai dure une demi-heure.", "L’essai dure 30 minutes.", "L’essai dure un quart d’heure."],
+    [
+      "it",
+      "Il tavolo è tenuto quindici minuti.",
+      "Il tavolo è tenuto un quarto d’ora.",
+      "Il tavolo è tenuto mezz’ora.",
+    ],
+    ["nl", "Een zitting duurt 45 minuten.", "Een zitting duurt drie kwartier.", "Een zitting duurt anderhalf uur."],
+    ["es", "La clase dura 90 minutos.", "La clase dura una hora y media.", "La clase dura media hora."],
+    ["pt", "O passeio dura 30 minutos.", "O passeio dura meia hora.", "O passeio dura uma hora e meia."],
+  ];
+  for (const [language, text, same, other] of spans) {
+    const from = openLibrary([documentSource(text)]);
+    t.equal(filtered(same, 7, { from, language }).text, same, same);
+    t.equal(filtered(other, 7, { from, language }).text, "", other);
+  }
+  const club = openLibrary([
+    documentSource("Membership is £96 a month, half membership £58. Repairs take two to three weeks."),
+  ]);
+  passes(t, ["Membership costs £96 a month and half membership £58.", "Repairs take 14 to 21 days."], club);
+});
+
+t.test("a number keeps its unit, a rate too", async (t) => {
+  const from = openLibrary([
+    documentSource(
+      "The bus from the station takes twelve minutes. Beyond the town it is £1.20 a mile. The wall is 16 m high.",
+    ),
+    documentSource("| | Price |\n|---|---|\n| Adult | £14 |", { title: "Entry" }),
+  ]);
+  passes(t, ["The bus from the station takes 12 minutes.", "The wall is 16 metres high."], from);
+  goes(
+    t,
+    [
+      "The bus from the station takes twelve miles.",
+      "Beyond the town it is £1.20 per minute.",
+      "The wall is 14 m high.",
+    ],
+    from,
+  );
+});
+
+t.test("what a list of days or items denies, it denies of each", async (t) => {
+  const shop = openLibrary([documentSource("## Horaires\n\nL’atelier est fermé le dimanche et le lundi.")]);
+  t.equal(filtered("L’atelier est ouvert le lundi.", 7, { from: shop, language: "fr" }).text, "");
+  t.not(filtered("L’atelier est fermé le lundi.", 7, { from: shop, language: "fr" }).text, "");
+  const hire = openLibrary([documentSource("Kletterschuhe 4,50 € · Gurt 3,50 € · Seil 5,00 €")]);
+  t.equal(filtered("Ein Gurt kostet 4,50 €.", 7, { from: hire, language: "de" }).text, "");
+  t.not(filtered("Ein Gurt kostet 3,50 €.", 7, { from: hire, language: "de" }).text, "");
+});
+
+t.test("a word that is a day in another language names none", async (t) => {
+  const from = openLibrary([documentSource("## Tarifs\n\nLe mardi, un retard coûte 10 € par quart d’heure.")]);
+  t.not(filtered("Un retard d’un quart d’heure coûte 10 €.", 7, { from, language: "fr" }).text, "");
+});
+
+t.test("included and paying nothing are no charge, but a price that includes nothing is", async (t) => {
+  const from = openLibrary([
+    documentSource("## Hire\n\nThe helmet and the lock are included.\n\n## Tax\n\nAll prices include VAT."),
+  ]);
+  passes(t, ["You don’t pay for the helmet and the lock."], from);
+  goes(t, ["The prices do not include VAT."], from);
+});
+
 t.test("closed is not open, and a price is not at least that price, in each language", async (t) => {
   const shop = openLibrary([
     documentSource(

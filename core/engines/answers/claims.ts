@@ -142,13 +142,14 @@ export class ClaimChecker {
       states: statesIn(text, language),
       isUniversal: isUniversal(text, language),
       isFree: !negated && figures.length === 0 && isFree(text, language),
-      hasNoCharge: hasNoCharge(text, language),
+      hasNoCharge: !isPriced && hasNoCharge(text, language),
     };
   }
 
   #wordsOf(text: string, language: string, isPriced: boolean): ClaimWord[] {
     const found = new Map<string, ClaimWord>();
     const names = new Set((text.match(NAME) ?? []).map((name) => name.toLowerCase()));
+    const measured = new Set(spansIn(text, language).flatMap(({ count, terms }) => (count === undefined ? [] : terms)));
     const undated = new Set(termsIn(withoutDates(text, language), language));
     for (const { written, text: word, terms: forms } of wordsIn(text, language)) {
       const [term] = forms;
@@ -162,7 +163,7 @@ export class ClaimChecker {
         likeness,
         weight: isNewName ? NEW_NAME : weight,
         isCommon: isEveryday || isImplied,
-        isDated: !undated.has(term),
+        isCounted: !undated.has(term) || forms.some((form) => measured.has(form)),
       });
     }
     return [...found.values()];
@@ -173,7 +174,7 @@ export class ClaimChecker {
 function sharesOf(words: readonly ClaimWord[], witnesses: readonly Witness[]): { witness: Witness; share: number }[] {
   const total = words.reduce((sum, { weight }) => sum + weight, 0);
   return witnesses.map((witness) => {
-    const strength = ({ likeness, isDated }: ClaimWord) => (isDated ? 1 : strengthOf(witness.strengths, likeness));
+    const strength = ({ likeness, isCounted }: ClaimWord) => (isCounted ? 1 : strengthOf(witness.strengths, likeness));
     const said = words.reduce((sum, word) => sum + word.weight * strength(word), 0);
     return { witness, share: total === 0 ? 1 : said / total };
   });

@@ -2,10 +2,10 @@ import { wordsOf } from "../../../schemas/languages.ts";
 import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
-import type { Strengths } from "./library.ts";
+import { type Strengths, strengthOf } from "./library.ts";
 import { isAbout, type Likeness } from "./matching.ts";
-import { isUnit, type Quantity, spansIn, withEqualSpans } from "./measures.ts";
-import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
+import { isNumbered, isUnit, type Quantity, spansIn } from "./measures.ts";
+import { alternatives, boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
 import { isWeekday, weekdaysIn, type weekdayWords } from "./weekdays.ts";
 import { termsIn } from "./words.ts";
@@ -36,8 +36,8 @@ export interface ClaimWord {
   weight: number;
   /** True for an everyday word, which alone claims nothing. */
   isCommon: boolean;
-  /** True for the month of a date, which is looked up as a figure. */
-  isDated: boolean;
+  /** True for the month of a date and the unit of a number, which are compared as figures. */
+  isCounted: boolean;
 }
 
 /** The smallest part of a text that says something: a clause, or a cell with the names of its row and column. */
@@ -65,7 +65,7 @@ export interface Witness {
   hasNoCharge: boolean;
   /** The text with its headings and the names of its columns. */
   text: string;
-  /** The days of the week that the text, its heading and its introduction name; read once. */
+  /** The days of the week that the text, its heading, its introduction name, else its columns; read once. */
   days: () => ReadonlySet<number>;
   atoms: readonly Atom[];
 }
@@ -76,7 +76,7 @@ const BOUND_SIGN = /\d\s?[-–+]|[<>≤≥]/u;
 /** The weight of a name of a row or column that the claim says in whole. */
 const WHOLE = 0.5;
 
-/** Splits a text at its commas and conjunctions. The "no" of "No, dogs are welcome" answers a question and negates nothing. */
+/** Splits a text at its commas, conjunctions and dots between items. The "no" of "No, dogs are welcome" answers a question and negates nothing. */
 export function clauseTexts(text: string, language: string): string[] {
   const [first = "", ...rest] = text.split(clauseEnds(language)).filter((clause) => clause.trim() !== "");
   const isAnswer = rest.length > 0 && /^\s*\p{L}+$/u.test(first) && isNegated(first, language);
@@ -85,9 +85,10 @@ export function clauseTexts(text: string, language: string): string[] {
 
 const clauseEnds = lazyByKey((language) => {
   const conjunctions = wordsOf(language).answers.connectors.filter((phrase) => !phrase.includes(" "));
-  const joint = `\\s(?:${conjunctions.join("|")})\\s`;
+  // "An hour and a half" is one span.
+  const joint = `\\s(?:${conjunctions.join("|")})\\s(?!(?:\\p{L}{1,3}\\s)?(?:${alternatives("halves")})(?!\\p{L}))`;
   // Two figures side by side are of one thing: "at 9am and 2pm on Sundays".
-  return new RegExp(`[,;](?!\\d)|[–—](?!\\d)|(?<!\\d\\S{0,3})${joint}|${joint}(?![^\\s\\d]?\\d)`, "u");
+  return new RegExp(`[,;·•](?!\\d)|[–—](?!\\d)|(?<!\\d\\S{0,3})${joint}|${joint}(?![^\\s\\d]?\\d)`, "u");
 });
 
 /** True if a text says that something costs nothing. */
@@ -95,10 +96,12 @@ export function isFree(text: string, language: string): boolean {
   return isAbout(["free", "included"], text, language);
 }
 
-/** True if a text says "free", or negates a price, as "no charge" does. */
+/** True if a text says "free" or "included", or negates a price, as "no charge" and "pay nothing" do. */
 export function hasNoCharge(text: string, language: string): boolean {
   return clauseTexts(text, language).some((clause) =>
-    isAbout([isNegated(clause, language) ? "price" : "free"], clause, language),
+    isNegated(clause, language)
+      ? isAbout(["price", "payment"], clause, language) && !isAbout(["included"], clause, language)
+      : isFree(clause, language),
   );
 }
 
@@ -117,13 +120,19 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     unit,
     strengths,
     text: all,
-    days: lazy(() => weekdaysIn(whole, language)),
+    days: lazy(() => daysOf([whole, columns.join(" ; ")], language)),
     figures: figuresIn([all, ...addresses].join(" ; "), language),
     isUniversal: isUniversal(whole, language),
     isFree: isFree(whole, language),
     hasNoCharge: hasNoCharge(whole, language),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
   };
+}
+
+/** The days of the first text that names some. */
+function daysOf(texts: readonly string[], language: string): ReadonlySet<number> {
+  const [days = new Set<number>()] = texts.map((text) => weekdaysIn(text, language)).filter(({ size }) => size > 0);
+  return days;
 }
 
 function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
@@ -135,7 +144,7 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
     row: terms(row),
     column: terms(column),
     figures: figuresIn(part, language),
-    spans: [part, row, column].flatMap((one) => withEqualSpans(spansIn(one, language))),
+    spans: [part, row, column].flatMap((one) => spansIn(one, language)),
     isBlank: column !== "" && BLANK.test(part),
     isNegated: isNegated(part, language),
     states: statesIn(part, language),
@@ -148,14 +157,21 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
   return cells.slice(1).map((cell, at) => atomOf(cell, cells[0], columns[at + 1]));
 }
 
-/** A clause without a subject of its own speaks of the one before: "a board is €15 for two hours and €25 for a day". */
+/** A clause without a subject of its own speaks of the one before, and denies what that denies: "a board is €15 for two hours and €25 for a day". */
 function withSubjects(clauses: readonly Atom[], language: string): Atom[] {
   const found: Atom[] = [];
   for (const clause of clauses) {
-    const subject = namesIn(found.at(-1)?.terms).filter((term) => !isCounted(term, language));
-    found.push(isBare(clause, subject, language) ? { ...clause, terms: [...subject, ...clause.terms] } : clause);
+    const before = found.at(-1);
+    const subject = namesIn(before?.terms).filter((term) => !isCounted(term, language));
+    found.push(before && isBare(clause, subject, language) ? continued(before, clause, subject) : clause);
   }
   return found;
+}
+
+function continued(before: Atom, clause: Atom, subject: readonly string[]): Atom {
+  const states = clause.states.length > 0 ? clause.states : before.states;
+  const isNegated = before.isNegated || clause.isNegated;
+  return { ...clause, terms: [...subject, ...clause.terms], isNegated, states };
 }
 
 /** A number that counts nothing is a subject: "under 8s" in "adults £12, under 8s £6". */
@@ -169,7 +185,7 @@ function isBare(clause: Atom, subject: readonly string[], language: string): boo
 
 /** True for what a figure is of: a unit, a currency or a day. */
 function isCounted(term: string, language: string): boolean {
-  return isUnit(term, language) || isUnitName(term) || isWeekday(term);
+  return isUnit(term, language) || isUnitName(term) || isWeekday(term, language);
 }
 
 /** The terms that are no numbers. */
@@ -192,28 +208,35 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
 
 /** True for the number of a span of time that a witness says in another unit. */
 function isEqualSpan({ atoms }: Witness, { spans }: Claim, figure: string): boolean {
-  const said = atoms.flatMap((atom) => atom.spans);
-  return spans.some(
-    ({ unit, count }) =>
-      figure === `number ${count}` && said.some((span) => span.unit === unit && span.count === count),
-  );
+  const said = atoms.flatMap((atom) => atom.spans).filter(isNumbered);
+  return spans.some(({ number, size }) => figure === `number ${number}` && said.some((span) => span.size === size));
 }
 
-/** A price per month isn't one per day, and 35 hours aren't 35 days. In a row, the cells of the figures say their spans. */
-function spansAgree({ atoms }: Witness, { figures, spans }: Claim): boolean {
+/**
+ * A price per month isn't one per day, 35 hours aren't 35 days, and half an hour isn't any other span. In a row, the cells of the figures
+ * say their spans.
+ */
+function spansAgree({ atoms, strengths }: Witness, { figures, spans, words }: Claim): boolean {
   const isOwn = (atom: Atom) => atom.row.length === 0 || figures.some((figure) => holdsFigure(atom.figures, figure));
   const all = atoms.filter(isOwn).flatMap((atom) => atom.spans);
-  const fits = ({ unit, count }: Quantity) =>
-    all.some((span) => span.unit === unit && (span.count ?? "1") === (count ?? "1")) ||
-    (count === undefined ? all.length === 0 : all.every((span) => span.count !== count));
-  return figures.length === 0 || spans.every(fits);
+  // "Weeks: 10" says its unit elsewhere, "under 6" none.
+  const isUnitSaid = words.some(({ isCounted, likeness }) => isCounted && strengthOf(strengths, likeness) > 0);
+  const isSaidApart = ({ unit, number }: Quantity) =>
+    all.every((span) => span.number !== number) && (unit === "year" || isUnitSaid);
+  const fits = (span: Quantity) =>
+    all.some(({ size }) => size === span.size) ||
+    (span.count === undefined ? all.length === 0 : span.number !== undefined && isSaidApart(span));
+  const isTimed = figures.some((figure) => figure.startsWith("time "));
+  const isChecked = ({ unit, count, number }: Quantity) =>
+    figures.length > 0 ? !(isTimed && unit === "hour") : count !== undefined && number === undefined;
+  return spans.filter(isChecked).every(fits);
 }
 
 /** What a text says of some days, it says of no others. Without a figure, each day may have a row of its own. */
 function daysAgree(witness: Witness, all: readonly Witness[], { days, figures }: Claim): boolean {
   if (days.length === 0 || witness.atoms.some(({ isNegated }) => isNegated)) return true;
-  if (witness.days().size === 0) return true;
-  const saying = figures.length > 0 ? [witness] : all;
+  const saying = figures.length > 0 && witness.days().size > 0 ? [witness] : all;
+  if (saying.every((one) => one.days().size === 0)) return true;
   return days.every((word) => saying.some((one) => word.some((day) => one.days().has(day))));
 }
 

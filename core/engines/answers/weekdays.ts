@@ -1,7 +1,7 @@
+import { type Words, wordsOf } from "../../../schemas/languages.ts";
 import { fold } from "../../platform/characters.ts";
 import { calendarNames } from "../../platform/formats.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
-import { mattersIn } from "./matching.ts";
 import { namesOf } from "./measures.ts";
 import { termsIn } from "./words.ts";
 
@@ -11,6 +11,8 @@ interface DayWord {
   start: number;
   end: number;
 }
+
+type Weekday = Extract<keyof Words["answers"]["matters"], `${string}day`>;
 
 const WORD = /[\p{L}\p{M}]+/gu;
 /** Between the ends of a span: a mark or a word, as in "Mon–Fri", "Monday through Friday", "ma t/m vr". */
@@ -44,16 +46,24 @@ function dayWordsIn(text: string, language: string): DayWord[] {
   });
 }
 
-function daysOf(word: string, language: string): number[] {
-  const matters = termsIn(word, language).flatMap((term) => [...mattersIn(term)]);
-  return [...DAYS.keys()].filter((day) => matters.includes(DAYS[day]!));
+function daysOf(word: string, language: string): readonly number[] {
+  return termsIn(word, language).flatMap((term) => daysByTerm(language).get(term) ?? []);
 }
 
-/** True for the term of a day of the week in any language. */
-export function isWeekday(term: string): boolean {
-  const matters = mattersIn(term);
-  return DAYS.some((day) => matters.has(day));
+/** True for the term of a day of the week in a language. */
+export function isWeekday(term: string, language: string): boolean {
+  return daysByTerm(language).has(term);
 }
+
+/** The days by their names, long and short. Other languages' names may be other words: "quarta" in Portuguese, "quart d'heure" in French. */
+const daysByTerm = lazyByKey((language: string): ReadonlyMap<string, readonly number[]> => {
+  const found = new Map<string, readonly number[]>();
+  const { matters } = wordsOf(language).answers;
+  for (const [day, name] of calendarNames(language, "weekday").entries())
+    for (const term of new Set(termsIn(`${name} ${matters[DAYS[day] as Weekday]}`, language)))
+      found.set(term, [...(found.get(term) ?? []), day]);
+  return found;
+});
 
 function spanOf(first: number, last: number): number[] {
   return [...DAYS.keys()].map((step) => (first + step) % 7).slice(0, ((last - first + 7) % 7) + 1);
