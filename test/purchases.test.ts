@@ -33,11 +33,15 @@ interface Shop {
   inbox: Inbox;
 }
 
-async function open(t: Test, env: Record<string, string> = {}): Promise<Shop> {
+async function open(
+  t: Test,
+  env: Record<string, string> = {},
+  workers = ["scheduling", "email", "campaigns"],
+): Promise<Shop> {
   const [stripe, inbox] = [await startStripe(), new Inbox()];
   t.teardown(() => stripe.close());
   const all = { ...stripe.env, SMTP_URL: await inbox.start(t), ...env };
-  const service = await startService(t, { env: all, workers: ["scheduling", "email", "campaigns"] });
+  const service = await startService(t, { env: all, workers });
   const owner = await service.handle("acme");
   await connectAccount(owner, "stripe");
   await owner.post("/v2/handles/acme/pages").send(course).expect(201);
@@ -300,6 +304,18 @@ t.test("owners list the purchases of a page, and erase a buyer without losing th
   t.equal(shop.inbox.mails.length, before + 1);
   await shop.owner.delete("/v2/handles/acme/pages/course").expect(204);
   t.equal((await shop.owner.get(purchases).expect(200)).body.purchases.length, 2, "they outlive the page");
+});
+
+t.test("an erased buyer is mailed no link while the job of the erasure waits", async (t) => {
+  const shop = await open(t, {}, []);
+  const { id } = await buy(shop, "ada@far.example");
+  await ask(shop, "ada@far.example").expect(200);
+  await shop.owner.delete(`${purchases}/${id}/buyer`).expect(204);
+  t.match((await shop.owner.get(purchases).expect(200)).body.purchases, [{ email: null }]);
+  await shop.service.startWorkers(["email"]);
+  const queue = shop.service.runtime.queues.queue("email");
+  await eventually(async () => (await queue.getJobCounts("completed")).completed === 2);
+  t.same(shop.inbox.mails, []);
 });
 
 t.test("a person who is erased as a lead is erased as a buyer too", async (t) => {

@@ -129,7 +129,7 @@ async function readPurchases(runtime: Runtime, handle: string, sessions: string[
   );
 }
 
-/** Starts the erasure of a purchase's buyer; `not_found`. */
+/** Erases a purchase's buyer, and what is written meanwhile by a job; `not_found`. */
 export async function eraseBuyer(runtime: Runtime, input: Input<"handle" | "pageSlug" | "sessionId">): Promise<void> {
   const { handle, pageSlug, sessionId } = input;
   const purchase = await findPurchase(runtime, handle, sessionId);
@@ -138,21 +138,22 @@ export async function eraseBuyer(runtime: Runtime, input: Input<"handle" | "page
   const address = addressDigest(purchase.email);
   await erasePerson(runtime, { handle, address });
   await runtime.queues.later(job("leads.erase", `purchases.erase-${sessionId}`, { handle, address }));
+  await erasePurchases(runtime, { handle, address });
 }
 
-/** Removes a person's address from the purchases of a handle until real ms; the purchases stay. */
+/** Removes a person's address from the purchases of a handle, or from those until real ms; the purchases stay. */
 export async function erasePurchases(
   runtime: Runtime,
   { handle, address }: JobData<"leads.erase">,
-  until: number,
+  until?: number,
 ): Promise<void> {
   const { redis } = runtime;
-  const instant = instantAt(runtime, until);
+  const instant = until === undefined ? undefined : instantAt(runtime, until);
   const list = keys.pageBuyer(handle, address);
   for (const sessionId of await redis.smembers(list)) {
     const key = keys.pagePurchase(handle, sessionId);
     const stored = JSON.parse((await redis.get(key)) ?? "null") as StoredPurchase | null;
-    if (stored !== null && stored.purchasedAt > instant) continue;
+    if (stored !== null && instant !== undefined && stored.purchasedAt > instant) continue;
     if (stored !== null) await redis.set(key, JSON.stringify({ ...stored, email: null }), "KEEPTTL", "XX");
     await redis.srem(list, sessionId);
   }
