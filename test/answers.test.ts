@@ -1674,13 +1674,24 @@ t.test("the address behind a link for mail or telephone is text, unless the link
   t.equal(read('<a href="mailto:hi@acme.example" aria-label="Email"><svg></svg></a>'), "Email (hi@acme.example)");
   t.equal(read('<a href="mailto:?subject=Look">Share</a> <a href="/x">Read</a>'), "Share Read");
   const say = (source: ReturnType<typeof pageSource>, ask: string) =>
-    replyTo(openLibrary([source]), readQuestion(ask, "en")).markdown;
+    replyTo(openLibrary([source]), readQuestion(ask, "en"), { here: source.id }).markdown;
   const office = `<table><tr><th>Mail</th><td>${mail}Office</a></td></tr><tr><th>Phone</th><td>${call}Office</a></td></tr></table>`;
   for (const [asked, told] of [
     ["What is your email address?", "**Mail** Office (Hi@acme.example)"],
     ["What is your phone number?", "**Phone** Office (+49301234567)"],
   ] as const)
     t.match(say(pageSource(office), asked), told);
+  const site = `<header>${call}Call now</a></header><nav><a href="https://acme.example/a">Home</a> ${mail}Email us</a></nav><h1>Tea</h1><p>We grow tea.</p>`;
+  t.match(
+    say(pageSource(site), "What is this page about?"),
+    /^We grow tea\./,
+    "a page doesn't begin with a link to its owner",
+  );
+  t.match(readHtml(site).blocks, [
+    { text: "Call now (+49301234567)", buttons: false },
+    { text: "Home Email us (Hi@acme.example)", buttons: true },
+    { text: "We grow tea.", buttons: false },
+  ]);
   const document = documentSource("Write to [the office](mailto:hi@acme.example) any time.");
   t.match(say(document, "What is your email address?"), "Write to the office (hi@acme.example) any time.");
 });

@@ -16,6 +16,11 @@ export function labelWithContact({ label, href }: Link): string {
   return contact === undefined || names(label, contact) ? label : `${label} (${contact})`;
 }
 
+/** True for a block with words besides its links. */
+export function saysMore({ text, links }: Block): boolean {
+  return /\p{L}/u.test(links.reduce((rest, link) => rest.replace(labelWithContact(link), ""), text));
+}
+
 function names(label: string, contact: string): boolean {
   const [said, number] = [label, contact].map((text) => text.replace(/\D/g, ""));
   if (label.toLowerCase().includes(contact.toLowerCase())) return true;

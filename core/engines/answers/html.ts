@@ -84,6 +84,8 @@ class HtmlReader {
   #isBeside = false;
   #lineLinks: Link[] = [];
   #linked = 0;
+  /** What the line tells of addresses and numbers behind its links. */
+  #contacts: string[] = [];
   /** Open elements of bold text, and its length in the line. */
   #bold = 0;
   #bolded = 0;
@@ -224,6 +226,7 @@ class HtmlReader {
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
+    const contacts = this.#contacts;
     if (this.#isBold && isTitle(oneLine(this.#line)) && !isItem && term === "" && links.length === 0) {
       this.#addHeading(BOLD_LEVEL);
       return;
@@ -233,7 +236,9 @@ class HtmlReader {
     this.#isItem = false;
     this.#lineLinks = [];
     this.#term = "";
-    const isLinked = links.length > 0 && linked >= lengthOf(text) && !CONTACT.test(text);
+    const shown = contacts.reduce((line, contact) => line.replace(contact, ""), text);
+    const isContact = CONTACT.test(shown) || links.length === contacts.length;
+    const isLinked = links.length > 0 && linked >= lengthOf(shown) && !isContact;
     const buttons = isLinked && (!isItem || this.#menus > 0);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
     else if (isItem)
@@ -250,6 +255,7 @@ class HtmlReader {
     this.#line = "";
     this.#tail = "";
     this.#linked = 0;
+    this.#contacts = [];
     this.#bolded = 0;
     return text;
   }
@@ -305,8 +311,9 @@ class HtmlReader {
   #addContact(link: Link, shown: string): void {
     const told = labelWithContact(link);
     if (told === link.label) return;
-    const added = shown.trim() === "" ? told : told.slice(link.label.length);
-    this.#append(/^$| $/.test(this.#tail) ? added.trimStart() : added);
+    const added = (shown.trim() === "" ? told : told.slice(link.label.length)).trim();
+    this.#append(/^$| $/.test(this.#tail) ? added : ` ${added}`);
+    this.#contacts.push(added);
   }
 }
 

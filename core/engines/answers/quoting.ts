@@ -1,7 +1,7 @@
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
 import { FOOTNOTE_MARK, withoutTags } from "../../platform/markdown.ts";
-import { type Block, labelWithContact } from "./blocks.ts";
+import { type Block, labelWithContact, saysMore } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
 import type { Hit, Library, QuestionContext } from "./library.ts";
@@ -117,10 +117,11 @@ function bestFirst(units: readonly Unit[], hits: readonly Hit[]): Unit[] {
 /** The opening of a page and the headings that follow. */
 export function openingOf(library: Library, source: Source): Quote {
   const own = library.sections.filter((section) => section.source === source);
-  const first = own.find((section) => section.blocks.some(({ kind }) => kind === "text")) ?? own[0];
+  const isProse = (block: Block) => block.kind === "text" && saysMore(block);
+  const first = own.find(({ blocks }) => blocks.some(isProse)) ?? own[0];
   if (first === undefined) return NOTHING;
   const units = unitsOf(first);
-  const shown = around(units[0]!, MAX_QUOTE_LENGTH / 2);
+  const shown = around(units.find(({ block }) => saysMore(block)) ?? units[0]!, MAX_QUOTE_LENGTH / 2);
   const above = ({ blocks }: Section) => blocks[0]!.headings.at(-1) ?? [];
   const headings = [...new Set(own.flatMap(above))].slice(0, MAX_HEADINGS);
   const list = headings.filter((heading) => heading !== above(first)).map((heading) => `- ${nameMarkdown(heading)}`);
