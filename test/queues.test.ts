@@ -223,6 +223,15 @@ t.test("a mail of the service itself is retried until a mail server is back afte
   t.end();
 });
 
+t.test("a job runs in the queue that an earlier deploy gave it", async (t) => {
+  const { runtime } = await startService(t, { workers: ["scheduling"] });
+  const queue = runtime.queues.queue("scheduling");
+  const data = { handle: "acme", bookingUid: "b1", kind: "reminder", sequence: 0 };
+  await queue.add("scheduling.mail", data, { jobId: "old" });
+  await eventually(async () => (await queue.getJob("old"))?.isCompleted());
+  t.pass("a reminder of weeks ago");
+});
+
 t.test("a job that has ended six workers fails", async (t) => {
   const { runtime, startWorkers } = await startService(t);
   const { redis } = runtime;
