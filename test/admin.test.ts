@@ -1,5 +1,5 @@
 import t from "tap";
-import { createHandle, membersOf } from "../core/account/handles.ts";
+import { createHandle, grantRole, handlesOf, membersOf, revokeRole, roleOf } from "../core/account/handles.ts";
 import { adminOf } from "../fixtures/admin.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { startService } from "../fixtures/service.ts";
@@ -59,6 +59,27 @@ t.test("a handle belongs to one account, also when two create it at once", async
   t.match(made.find((one) => one.status === "rejected")?.reason, { code: "forbidden" });
   t.same(await membersOf(runtime.redis, "acme"), [{ userId: `user_${held}`, role: "OWNER", email: null }]);
   t.same(await keyNames(runtime.redis, `*${other}*`), [], "nothing of the other one is written");
+});
+
+t.test("a role that is granted while an earlier one is revoked is listed, or is not there", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const { redis } = service.runtime;
+  const user = { handle: "acme", userId: "user_2" };
+  const grant = () => grantRole(redis, { ...user, role: "CREATOR" });
+  const revoke = () => revokeRole(redis, user);
+  for (const both of [
+    [grant, revoke],
+    [revoke, grant],
+  ]) {
+    await grant();
+    await Promise.all(both.map((one) => one()));
+    const role = await roleOf(redis, user.handle, user.userId);
+    t.same(
+      (await handlesOf(redis, user.userId)).map((one) => one.role),
+      role === undefined ? [] : [role],
+    );
+  }
 });
 
 t.test("a command that misses or doesn't know an option names all that it takes", async (t) => {

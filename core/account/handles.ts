@@ -117,6 +117,8 @@ export async function grantRole(
     await redis.hset(keys.user(input.userId), "email", input.email);
   }
   await redis.hset(keys.handle(input.handle), `role:${input.userId}`, input.role);
+  // An earlier role that is revoked at this moment may have taken the entry with it.
+  await redis.sadd(keys.userHandles(input.userId), input.handle);
 }
 
 /** The user with this email address, in any spelling. If several users have had it, the newest wins. */
@@ -141,8 +143,9 @@ export async function ownersOf(redis: Redis, handle: string): Promise<{ userId: 
 /** Revokes a user's access to a handle at once. */
 export async function revokeRole(redis: Redis, input: { handle: string; userId: string }): Promise<void> {
   await mustExist(redis, input.handle);
-  await redis.hdel(keys.handle(input.handle), `role:${input.userId}`);
+  // The role goes last: one that is granted afterwards is in the list again.
   await redis.srem(keys.userHandles(input.userId), input.handle);
+  await redis.hdel(keys.handle(input.handle), `role:${input.userId}`);
 }
 
 /** Status of a handle whose import is unfinished. */
