@@ -437,6 +437,30 @@ t.test("a trigger that is delivered twice sends once, and a preview sends nothin
   t.same(await campaign.service.runtime.redis.hgetall(keys.ruleSends("acme", ruleId)), { [leadId]: "sent" });
 });
 
+t.test("changes of a rule at the same time are checked one after the other", async (t) => {
+  const { sending, rule } = await startCampaign(t, { workers: false });
+  const { owner, root } = sending;
+  const paused = { templateId: "tmpl_paused", name: "Paused", subject: "Paused", text: "Paused" };
+  await owner.post(`${root}/templates`).send(paused).expect(201);
+  await owner.put(`${root}/templates/tmpl_paused`).send({ status: "PAUSED" }).expect(200);
+  for (let round = 0; round < 15; round++) {
+    const off = `${rules}/${(await rule({ enabled: false })).ruleId}`;
+    const changes = [{ enabled: true }, { templateId: "tmpl_paused" }];
+    const answers = await Promise.all(changes.map((change) => owner.put(off).send(change)));
+    t.same(
+      answers.map(({ status, body }) => body.code ?? status).sort(),
+      [200, "email_template_not_active"],
+      "an enabled rule has an active template",
+    );
+    const gone = `${rules}/${(await rule()).ruleId}`;
+    const [, late] = await Promise.all([
+      owner.delete(gone),
+      owner.put(gone).send({ enabled: true, expectedVersion: 1 }),
+    ]);
+    t.ok(late.status === 200 || late.body.code === "email_rule_not_found", `${late.status} ${late.body.code}`);
+  }
+});
+
 t.test("a rule without a delay sends at once, even if the clock of the trigger was ahead", async (t) => {
   const campaign = await startCampaign(t);
   const leadId = await campaign.capture({ email: "ada@example.com" });

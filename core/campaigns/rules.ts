@@ -15,7 +15,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { Records, readRecord, type Versioned } from "../store/records.ts";
+import { conflict, Records, readRecord, type Versioned } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
@@ -71,13 +71,14 @@ export async function updateRule(runtime: Runtime, input: RuleChange): Promise<{
   if (changes.trigger !== undefined && changes.delayMinutes !== undefined)
     delayOf(changes.trigger, changes.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
-  const current = await requireRule(runtime, input);
-  await mustBeUsable(runtime, handle, merged(current, changes, runtime.now()), changes);
-  const change = (now: StoredRule): StoredRule => {
+  const change = async (now: Versioned<StoredRule>): Promise<StoredRule> => {
     if (now.deletedAt !== undefined) throw new Fail("email_rule_not_found");
-    return merged(now, changes, runtime.now());
+    const next = merged(now, changes, runtime.now());
+    await mustBeUsable(runtime, handle, next, changes);
+    if ((expectedVersion ?? now.version) !== now.version) throw conflict(now.version);
+    return next;
   };
-  const changed = await rulesOf(campaignId).change(runtime, handle, { id: ruleId, expectedVersion, change });
+  const changed = await rulesOf(campaignId).change(runtime, handle, { id: ruleId, change });
   if (changed === undefined) throw new Fail("email_rule_not_found");
   return { rule: { ...changed, handle } };
 }
