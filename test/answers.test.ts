@@ -1722,6 +1722,37 @@ t.test("a question of an accordion is the heading of its answer alone", async (t
   }
 });
 
+t.test("what follows an aside is below the headings before it", async (t) => {
+  const aside = (level: number) => `<aside><h${level}>Loyalty</h${level}><p>A tenth is free.</p></aside>`;
+  for (const level of [2, 3]) {
+    const { blocks } = readHtml(
+      `<h2>Prices</h2><p>Shirts £2.</p>${aside(level)}<p>With VAT.</p><h2>More</h2><p>Ask.</p>`,
+    );
+    t.same(
+      blocks.map(({ headings, text, section }) => [headings.join(), text, section]),
+      [
+        ["Prices", "Shirts £2.", blocks[0]!.section],
+        [level === 2 ? "Loyalty" : "Prices,Loyalty", "A tenth is free.", blocks[1]!.section],
+        ["Prices", "With VAT.", blocks[2]!.section],
+        ["More", "Ask.", blocks[3]!.section],
+      ],
+    );
+    t.equal(new Set(blocks.map(({ section }) => section)).size, 4);
+  }
+  const bare = readHtml(
+    `<h2>Prices</h2><p>Shirts £2.</p><aside><h3>Book now</h3></aside><aside>Or ring.</aside><p>Bye.</p>`,
+  );
+  t.same(
+    bare.blocks.map(({ headings, text }) => [headings.join(), text]),
+    [
+      ["Prices", "Shirts £2."],
+      ["Prices", "Book now"],
+      ["Prices", "Or ring."],
+      ["Prices", "Bye."],
+    ],
+  );
+});
+
 t.test("names in bold are the header of a table, also of one whose rows have a name", async (t) => {
   const tables = [
     "<tr><th></th><td><b>Friend</b></td><td><b>Patron 60</b></td></tr><tr><th>Gifts</th><td>none</td><td>2</td></tr>",

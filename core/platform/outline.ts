@@ -9,11 +9,17 @@ export function isTitle(bold: string): boolean {
   return TITLE.test(bold);
 }
 
+interface Above<Heading> {
+  level: number;
+  heading: Heading;
+  isUsed: boolean;
+}
+
 /** The headings above the place that a reader of a text has reached, and the sections that they begin. */
 export class Outline<Heading extends { name: string }> {
   /** The number of the current section. */
   section = 0;
-  readonly #path: { level: number; heading: Heading; isUsed: boolean }[] = [];
+  readonly #path: Above<Heading>[] = [];
   readonly #addBare: (heading: Heading) => void;
 
   /** `addBare` takes each heading with nothing below it, which is itself the text of its section. */
@@ -35,6 +41,17 @@ export class Outline<Heading extends { name: string }> {
       this.section++;
       if (!isUsed) this.#addBare(heading);
     }
+  }
+
+  /** Returns a function that ends the sections from here on, and goes on below the headings of now. */
+  aside(): () => void {
+    const above = [...this.#path];
+    return () => {
+      const own = this.#path.filter((one) => !above.includes(one));
+      this.#path.splice(0, this.#path.length, ...above);
+      if (own.length > 0) this.section++;
+      for (const { heading, isUsed } of own) if (!isUsed) this.#addBare(heading);
+    };
   }
 
   /** The names of the headings above a text, from the outermost. */

@@ -92,6 +92,8 @@ class HtmlReader {
   /** Open elements of raised text, and of navigation. */
   #raised = 0;
   #menus = 0;
+  /** What ends each open aside. */
+  readonly #asides: (() => void)[] = [];
   #isItem = false;
   #label: string | undefined;
   /** The term of the next line, and of each definition until the next term. */
@@ -153,6 +155,7 @@ class HtmlReader {
       this.#openItems++;
     }
     if (name === "dd") this.#term = this.#defined;
+    if (name === "aside") this.#asides.push(this.#outline.aside());
     if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
   }
 
@@ -170,6 +173,7 @@ class HtmlReader {
     if (name === "nav") this.#menus--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
     if (!this.#rows && name === "li") this.#openItems--;
+    if (!this.#rows && name === "aside") this.#asides.pop()?.();
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 
