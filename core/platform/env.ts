@@ -61,7 +61,7 @@ const table = {
   OLLAMA_HOST: maybe(modelServer),
   EMBEDDING_MODEL_ID: maybe(text("")),
 
-  SMTP_URL: maybe(url("smtp:", "smtps:")),
+  SMTP_URL: maybe(mailServer),
   MAIL_MX_HOST: host("mx.localhost"),
   MAIL_SPF_INCLUDE: host("spf.localhost"),
   EMAIL_REGION: text("default"),
@@ -274,6 +274,17 @@ function web(value: string | undefined): string {
 function modelServer(given = ""): string {
   const host = given.replace(/^:/, "127.0.0.1:");
   url("http:", "https:")(host.includes("://") ? host : `http://${host}`);
+  return given;
+}
+
+/** A mail server, perhaps with numbers as parameters (`core/engines/mail/smtp.ts`). Without a connection or time it would get no mail. */
+function mailServer(value: string | undefined): string {
+  const given = url("smtp:", "smtps:")(value);
+  for (const [name, text] of new URL(given).searchParams) {
+    const isNumber = /^(maxConnections|sendTimeout)$/.test(name) ? /^0*[1-9]\d*$/ : /^\d+$/;
+    if (/^(max|rate)|Timeout$/.test(name) && !isNumber.test(text))
+      throw new Malformed(`must have a number for ${name}, such as smtp://host?${name}=10`);
+  }
   return given;
 }
 
