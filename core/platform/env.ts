@@ -4,13 +4,39 @@
  */
 
 import { Buffer } from "node:buffer";
-import { readFileSync } from "node:fs";
 import { queueNames } from "../../schemas/jobs.ts";
-
-type SettingReader<T> = (value: string | undefined) => T;
-
-/** Thrown by a reader; `readEnv` adds the name of the variable. */
-class Malformed extends Error {}
+import {
+  base,
+  bearerToken,
+  burst,
+  choice,
+  domain,
+  encoded,
+  flag,
+  handles,
+  host,
+  hosts,
+  instant,
+  keySetFile,
+  Malformed,
+  mailbox,
+  mailServer,
+  maybe,
+  modelServer,
+  names,
+  origin,
+  page,
+  rate,
+  real,
+  redis,
+  type SettingReader,
+  secretKey,
+  servers,
+  signingSecret,
+  text,
+  web,
+  whole,
+} from "./setting-readers.ts";
 
 const table = {
   NODE_ENV: text("development"),
@@ -154,223 +180,4 @@ function addresses(read: EnvValues) {
   const redis = read.REDIS_URL ?? "redis://127.0.0.1:6379";
   const secret = read.SECRET_KEY ?? Buffer.alloc(32, "development").toString("base64");
   return { SECRET_KEY: secret, REDIS_URL: redis, BASE_URL: base, APP_URL: app, LOGIN_URL: login, ownHosts };
-}
-
-function text(fallback: string): SettingReader<string> {
-  return (value) => value ?? fallback;
-}
-
-function maybe<T>(reader: SettingReader<T>): SettingReader<T | undefined> {
-  return (value) => (value === undefined ? undefined : reader(value));
-}
-
-function flag(value = "no"): boolean {
-  if (/^(1|true|yes)$/i.test(value)) return true;
-  if (/^(0|false|no)$/i.test(value)) return false;
-  throw new Malformed("must be one of 1, true, yes, 0, false, no");
-}
-
-function whole(fallback: number, least: number, most: number): SettingReader<number> {
-  return (value) => {
-    const parsed = value === undefined ? fallback : Number(value);
-    if (Number.isInteger(parsed) && parsed >= least && parsed <= most) return parsed;
-    throw new Malformed(`must be an integer from ${least} to ${most}`);
-  };
-}
-
-function real(fallback: number, least: number, most: number): SettingReader<number> {
-  return (value) => {
-    const parsed = value === undefined ? fallback : Number(value);
-    if (parsed >= least && parsed <= most) return parsed;
-    throw new Malformed(`must be a number from ${least} to ${most}`);
-  };
-}
-
-/** Tokens of a bucket a second. */
-function rate(fallback: number): SettingReader<number> {
-  return real(fallback, 0.001, 1e9);
-}
-
-/** Most tokens of a bucket: with less than a whole one it would refuse everything. */
-function burst(fallback: number): SettingReader<number> {
-  return real(fallback, 1, 1e9);
-}
-
-function choice<const V extends string>(fallback: V, ...values: V[]): SettingReader<V> {
-  return (value) => {
-    const found = values.find((one) => one === (value ?? fallback));
-    if (found === undefined) throw new Malformed(`must be one of ${values.join(", ")}`);
-    return found;
-  };
-}
-
-/** Comma-separated words, restricted to `known` if it is given. */
-function names(...known: string[]): SettingReader<string[]> {
-  return (value) => {
-    const given = (value ?? "").split(",").map((name) => name.trim());
-    const read = given.filter((name) => name !== "");
-    const unknown = read.find((name) => known.length > 0 && !known.includes(name));
-    if (unknown !== undefined) throw new Malformed(`contains ${unknown}, which is not one of ${known.join(", ")}`);
-    return read;
-  };
-}
-
-function handles(value: string | undefined): string[] {
-  const read = names()(value);
-  const wrong = read.find((one) => !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(one));
-  if (wrong !== undefined) throw new Malformed(`contains ${wrong}, which is not the name of a handle such as acme`);
-  return read;
-}
-
-/** Comma-separated hosts with ports, of a form, in lower case. */
-function hosts(form: RegExp): SettingReader<string[]> {
-  return (value) => {
-    const read = names()(value?.toLowerCase());
-    const isPort = (port = "") => Number(port) <= 65535;
-    if (read.every((one) => form.test(one) && isPort(/:(\d+)$/.exec(one)?.[1]))) return read;
-    throw new Malformed("must be a list such as host:port,host:port");
-  };
-}
-
-/** Comma-separated Sentinels, as `host` or `host:port`; their usual port is 26379. */
-function servers(value: string | undefined): { host: string; port: number }[] {
-  return names()(value).map((name) => {
-    const { hostname = "", port = "" } = URL.canParse(`tcp://${name}`) ? new URL(`tcp://${name}`) : {};
-    if (!name.startsWith(hostname) || !/^(:\d+)?$/.test(name.slice(hostname.length)) || hostname === "")
-      throw new Malformed("must be a list such as host:port,host:port");
-    return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 26379) };
-  });
-}
-
-/** An http address, without a slash at its end, that paths are appended to. */
-function base(fallback?: string): SettingReader<string> {
-  return (value) => {
-    const given = page(value ?? fallback);
-    if (given.includes("?")) throw new Malformed("must have no query");
-    return given;
-  };
-}
-
-/** The service's own address: its pages refer to each other from the root of their host. */
-function origin(value: string | undefined): string {
-  const { origin, pathname } = new URL(base()(value));
-  if (pathname !== "/") throw new Malformed("must have no path");
-  return origin;
-}
-
-function page(value: string | undefined): string {
-  return web(value).replace(/\/+$/, "");
-}
-
-/** An http address. Requests don't carry the credentials of one. */
-function web(value: string | undefined): string {
-  const given = url("http:", "https:")(value);
-  const { username, password } = new URL(given);
-  if (username + password !== "") throw new Malformed("must have no credentials");
-  return given;
-}
-
-/** A model server as its client reads it: an address, or only a host, a port or both. */
-function modelServer(given = ""): string {
-  const host = given.replace(/^:/, "127.0.0.1:");
-  url("http:", "https:")(host.includes("://") ? host : `http://${host}`);
-  return given;
-}
-
-/** A mail server, perhaps with numbers as parameters (`core/engines/mail/smtp.ts`). Without a connection or time it would get no mail. */
-function mailServer(value: string | undefined): string {
-  const given = url("smtp:", "smtps:")(value);
-  for (const [name, text] of new URL(given).searchParams) {
-    const isNumber = /^(maxConnections|sendTimeout)$/.test(name) ? /^0*[1-9]\d*$/ : /^\d+$/;
-    if (/^(max|rate)|Timeout$/.test(name) && !isNumber.test(text))
-      throw new Malformed(`must have a number for ${name}, such as smtp://host?${name}=10`);
-  }
-  return given;
-}
-
-/** Redis, perhaps with the number of a database. */
-function redis(value: string | undefined): string {
-  const given = encoded("redis:", "rediss:")(value);
-  if (!/^\/?\d*$/.test(new URL(given).pathname)) throw new Malformed("must be a URL such as redis://host:6379/0");
-  return given;
-}
-
-/** A URL whose user and password have escaped special characters. */
-function encoded(first: string, second: string): SettingReader<string> {
-  return (value) => {
-    const given = url(first, second)(value);
-    if (/%(?![\da-f]{2})/i.test(given)) throw new Malformed("must have special characters escaped, such as %25 for %");
-    return given;
-  };
-}
-
-function url(first: string, second: string): SettingReader<string> {
-  return (value) => {
-    const given = value ?? "";
-    const parsed = URL.canParse(given) ? new URL(given) : undefined;
-    const isKind = parsed && [first, second].includes(parsed.protocol) && parsed.hostname !== "";
-    if (isKind && !given.includes("#")) return given;
-    throw new Malformed(`must be a URL such as ${first}//host`);
-  };
-}
-
-const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
-const HOST = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
-
-/** A host name in lower case, without the dot that ends an absolute one. */
-function host(fallback = ""): SettingReader<string> {
-  return (value = fallback) => {
-    const name = value.toLowerCase().replace(/\.$/, "");
-    if (HOST.test(name)) return name;
-    throw new Malformed("must be a host name such as mail.example.com");
-  };
-}
-
-/** A host name, perhaps with a port, whose subdomains are hosts too. */
-function domain(value = ""): string {
-  const [name, port = ""] = value.split(/(?=:\d+$)/);
-  const read = host()(name) + port;
-  if (URL.canParse(`http://acme.${read}`)) return read;
-  throw new Malformed("must be a domain such as example.com");
-}
-
-/** An address, perhaps with the name of its owner. */
-function mailbox(value = ""): { name: string; address: string } {
-  const [, , name = "", address = value] = /^("?)([^"<>]*)\1 *<([^<>]*)>$/.exec(value) ?? [];
-  const [, local, of] = /^([^\s"(),:;<>@[\\\]]{1,64})@(.+)$/.exec(address) ?? [];
-  if (local && HOST.test(of?.toLowerCase() ?? "")) return { name: name.trim(), address };
-  throw new Malformed("must be an address such as noreply@example.com or Acme <noreply@example.com>");
-}
-
-/** A secret of Standard Webhooks: base64, usually after `whsec_`. */
-function signingSecret(value = ""): string {
-  const [letters = ""] = /^[\w+/-]{2,}(?=={0,2}$)/.exec(value.replace(/^whsec_/, "")) ?? [];
-  if (letters !== "" && letters.length % 4 !== 1) return value;
-  throw new Malformed("must be base64, such as whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
-}
-
-/** A file with a JSON Web Key Set (RFC 7517, section 5), which is read again later. */
-function keySetFile(path = ""): string {
-  try {
-    if (Array.isArray(JSON.parse(readFileSync(path, "utf8")).keys)) return path;
-  } catch {
-    // It can't be read or is no JSON.
-  }
-  throw new Malformed('must be a readable file with a key set such as {"keys":[]}');
-}
-
-function secretKey(value: string | undefined): string {
-  if (value !== undefined && /^[\w+/-]{43}=?$/.test(value)) return value;
-  throw new Malformed("must be 32 bytes in base64");
-}
-
-function bearerToken(value = ""): string {
-  if (/\s/.test(value)) throw new Malformed("must have no spaces");
-  return value;
-}
-
-function instant(value: string | undefined): number {
-  const parsed = Date.parse(value ?? "");
-  if (Number.isNaN(parsed) || !/^\d{4}-\d\d-\d\d/.test(value ?? "")) throw new Malformed("is not an instant");
-  return parsed;
 }
