@@ -302,6 +302,10 @@ t.test("a filled honeypot looks accepted and is not stored", async (t) => {
     status: "ACCEPTED",
   });
   await lead(service, { email: "no address", website: "x" }).expect(202);
+  const page = { pageSlug: "strict", title: "P", status: "PUBLISHED", verifyLeads: true };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const strict = { email: "bot@example.com", website: "x", pageSlug: "strict" };
+  t.equal((await lead(service, strict).expect(202)).body.lead.status, "UNVERIFIED");
   await lead(service, { email: "ada@example.com", website: "" }).expect(202);
   t.match((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [{ email: "ada@example.com" }]);
 });

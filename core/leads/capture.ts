@@ -41,7 +41,10 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
  */
 export async function captureLead(runtime: Runtime, input: Input<"handle", typeof newLead>): Promise<Acceptance> {
   const content = readLeadInput(input);
-  if (content === undefined) return { lead: { leadId: runtime.id("lead_"), status: "ACCEPTED" } };
+  if (content === undefined) {
+    const { mustVerify } = await placeOf(runtime, input.handle, input);
+    return accepted(runtime.id("lead_"), mustVerify);
+  }
   const { redis } = runtime;
   const capture = await captureOf(runtime, input.handle, content);
   // Most visitors are new: an earlier lead is read only if the script reports one.
@@ -59,23 +62,33 @@ interface Capture {
   dayKey: string;
 }
 
-/**
- * The named campaign, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether page or campaign
- * require verification. An unpublished page is not part of the key: otherwise one person could be many leads and get each rule's mail
- * many times.
- */
+/** An unpublished page is not part of the key: otherwise one person could be many leads and get each rule's mail many times. */
 async function captureOf(runtime: Runtime, handle: string, content: LeadInput): Promise<Capture> {
-  const { redis } = runtime;
-  const key = keys.page(handle, content.pageSlug ?? "");
-  const read = () => coalesce(redis, key, () => readRecord<StoredPage>(redis, key));
-  const page = content.pageSlug === null ? undefined : await read();
-  const campaignId = await campaignOf(runtime, handle, { named: content.campaignId, page: page?.campaignId ?? null });
-  const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
+  const { page, campaignId, mustVerify } = await placeOf(runtime, handle, content);
   const pageSlug = page?.status === "PUBLISHED" ? content.pageSlug : null;
-  const mustVerify = page?.verifyLeads === true || campaign?.verifyLeads === true;
   const language = page?.language && hasWords(page.language) ? page.language : content.language;
   const dayKey = recentKey(handle, { email: content.email, pageSlug, campaignId });
   return { handle, content: { ...content, language }, campaignId, mustVerify, dayKey };
+}
+
+/**
+ * The page; the named campaign, else the page's, else the only live one, else none (docs/reference.md, "Leads"); and whether page or
+ * campaign require verification.
+ */
+async function placeOf(
+  runtime: Runtime,
+  handle: string,
+  named: { pageSlug?: string | null | undefined; campaignId?: string | null | undefined },
+): Promise<{ page: StoredPage | undefined } & Pick<Capture, "campaignId" | "mustVerify">> {
+  const { redis } = runtime;
+  const key = keys.page(handle, named.pageSlug ?? "");
+  const page = named.pageSlug ? await coalesce(redis, key, () => readRecord<StoredPage>(redis, key)) : undefined;
+  const campaignId = await campaignOf(runtime, handle, {
+    named: named.campaignId ?? null,
+    page: page?.campaignId ?? null,
+  });
+  const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
+  return { page, campaignId, mustVerify: page?.verifyLeads === true || campaign?.verifyLeads === true };
 }
 
 /** The recent lead of a person on a page and campaign, if it still exists. */
@@ -114,7 +127,11 @@ async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLea
     scripts.captureLead(runtime.redis, { ...scriptKeys, outbox }, { ...input, jobs }),
   );
   // The same answer for a verified address: strangers can't learn about it.
-  return reply === "written" ? { lead: { leadId, status: mustVerify ? "UNVERIFIED" : "ACCEPTED" } } : undefined;
+  return reply === "written" ? accepted(leadId, mustVerify) : undefined;
+}
+
+function accepted(leadId: string, mustVerify: boolean): Acceptance {
+  return { lead: { leadId, status: mustVerify ? "UNVERIFIED" : "ACCEPTED" } };
 }
 
 /** The known lead overlaid with the new input, except for verified content. */
