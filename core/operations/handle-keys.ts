@@ -20,10 +20,10 @@ const kinds: Readonly<Record<Carriage, string>> = {
   "sealed again": "credential webhook",
   "made again": "handle chunk knowledge busy-state calendar-objects",
   "left behind": `
-    outbox bucket strategy-context lead-code lead-notices lead-digest booking-notices booking-digest far-sends email-queue email-leases email-quota mail-caps
-    idempotent message-erasure catalog-lock sync-lock network-bucket busy-draft webhook-event refresh-lock provider-pause calendar-draft
-    webhook-audience webhook-queue webhook-awake webhook-failing person-events webhook-delivery webhook-deliveries waiting-answers chat chat-section
-    lead-section`,
+    outbox bucket strategy-context lead-code lead-notices lead-digest booking-notices booking-digest far-sends email-queue email-leases
+    email-quota mail-caps idempotent message-erasure catalog-lock sync-lock network-bucket busy-draft webhook-event refresh-lock
+    provider-pause calendar-draft webhook-audience webhook-queue webhook-awake webhook-failing person-events webhook-delivery
+    webhook-deliveries waiting-answers chat chat-section lead-section`,
   "of earlier versions":
     "rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",
 };

@@ -33,9 +33,9 @@ const LINK_WAIT_MS = 1500;
 
 /**
  * Mails attendee, guests and owners once each, in their language, through the handle's CALENDAR sender. Without a usable one only owners
- * are mailed, by another sender or by the service, from which further mails of an hour come in one digest. Does nothing without a mail server, and if the booking has changed since, because the
- * later change has its own mail. A confirmation or a new time waits some seconds for the meeting link; if it goes without, another mail
- * follows with the link. A failed refund is told to owners alone.
+ * are mailed, by another sender or by the service, which sends further mails of an hour in one digest. Does nothing without a mail server,
+ * and if the booking has changed since, because the later change has its own mail. A confirmation or a new time waits some seconds for the
+ * meeting link; if it goes without, another mail follows with the link. A failed refund is told to owners alone.
  */
 export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<void> {
   const { handle, bookingUid, kind, sequence, by } = data;
