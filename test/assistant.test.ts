@@ -9,6 +9,7 @@ import t from "tap";
 import { EventSource } from "undici";
 import { sendStream } from "../api/stream.ts";
 import { setEntitlement } from "../core/account/handles.ts";
+import { readMessages } from "../core/assistant/messages.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import type { Queues } from "../core/store/outbox.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
@@ -403,6 +404,8 @@ t.test("bad messages get a code, old ones are ignored", async (t) => {
     extra: 1,
   };
   t.equal((await post(service, { messages: [rich], trigger: "submit-message", more: {} })).status, 200);
+  const parts = ["How much is", "", "a city bike?"].map((text) => ({ type: "text", text }));
+  t.equal(readMessages([{ role: "user", parts }]).question, "How much is\na city bike?", "parts are not one word");
 });
 
 t.test("an answer can be replayed, from the start or after an event, with the chat's id", async (t) => {

@@ -62,7 +62,8 @@ function readMessage(message: unknown, at: number): Message {
   const { role, parts } = asObject(message);
   if (role !== "user" && role !== "assistant") throw invalid(`/messages/${at}/role`, "must be user or assistant");
   if (!Array.isArray(parts)) throw invalid(`/messages/${at}/parts`, "must be an array");
-  const text = parts.map((part, place) => textOf(part, `/messages/${at}/parts/${place}`)).join("");
+  const texts = parts.map((part, place) => textOf(part, `/messages/${at}/parts/${place}`));
+  const text = texts.filter((one) => one !== "").join("\n");
   return { role, text, sectionShown: parts.some((part) => part?.type === "tool-renderLeadQualificationSection") };
 }
 
