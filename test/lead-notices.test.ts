@@ -1,8 +1,11 @@
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
+import { grantRole } from "../core/account/handles.ts";
+import { erasePerson } from "../core/email/erasure.ts";
 import { eraseLead } from "../core/leads/leads.ts";
 import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/notices.ts";
 import { sendLeadCode } from "../core/leads/verification.ts";
+import { addressDigest } from "../core/platform/address.ts";
 import { keys } from "../core/store/keys.ts";
 import { job } from "../core/store/outbox.ts";
 import { makeSending } from "../fixtures/email.ts";
@@ -108,6 +111,19 @@ t.test(
     );
   },
 );
+
+t.test("an owner who was mailed and then erased keeps no other owner from the mail of a repeated job", async (t) => {
+  const { service, inbox } = await open(t);
+  await makeSending(service);
+  const { runtime } = service;
+  const leadId = await capture(service, { email: "ada@far.example" });
+  await eventually(async () => (await mailsTo(inbox, owner)).length === 1);
+  await erasePerson(runtime, { handle: "acme", address: addressDigest(owner) });
+  await grantRole(runtime.redis, { handle: "acme", userId: "user_zoe", role: "OWNER", email: "zoe@example.com" });
+  await sendLeadNotice(runtime, { handle: "acme", leadId });
+  await eventually(async () => (await mailsTo(inbox, "zoe@example.com")).length === 1);
+  t.equal((await mailsTo(inbox, owner)).length, 1);
+});
 
 t.test("the service itself mails the owners of a handle without a sender", async (t) => {
   const { service, inbox } = await open(t, { env: { LOGIN_MAIL_FROM: "Platform <hello@platform.example>" } });

@@ -19,7 +19,7 @@ export {
   type UnsubscribeVisit,
   visitUnsubscribe,
 } from "./feedback.ts";
-export { mailsByService, sendForHandle } from "./handle-mail.ts";
+export { acceptOnce, mailsByService, sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
 export { adoptMessages, exportDomains, importDomain } from "./imports.ts";
 export { cancelMessage, findMessage, listMessages, readMessage, withdrawMessage } from "./messages.ts";

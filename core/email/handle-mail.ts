@@ -1,4 +1,5 @@
 import { sendServiceMail } from "../account/face.ts";
+import { insteadOf } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
@@ -26,8 +27,13 @@ interface HandleMail extends Pick<MailRequest, "handle" | "attachments" | "caps"
 export async function sendForHandle(runtime: Runtime, mail: HandleMail): Promise<void> {
   const sender = await findSender(runtime, mail.handle, ...purposes);
   const purpose = purposes.find((one) => sender?.purposes.includes(one));
-  if (sender && purpose) await acceptMessage(runtime, { ...mail, senderId: sender.senderId, purpose, to: [mail.to] });
+  if (sender && purpose) await acceptOnce(runtime, { ...mail, senderId: sender.senderId, purpose, to: [mail.to] });
   else if (mail.denied === undefined) await sendByService(runtime, mail);
+}
+
+/** Accepts a mail of a job, which may be repeated: one that was sent and erased since is not sent again, and stops no other. */
+export async function acceptOnce(runtime: Runtime, mail: MailRequest): Promise<void> {
+  await acceptMessage(runtime, mail).catch(insteadOf("message_not_found", undefined));
 }
 
 /** True for a handle without a usable sender: the service mails for it from its own address. */

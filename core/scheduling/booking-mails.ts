@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { acceptMessage, decideNotice, digestDelay, findSender, mailsByService, sendForHandle } from "../email/face.ts";
+import { acceptOnce, decideNotice, digestDelay, findSender, mailsByService, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { factLabel, layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
@@ -58,7 +58,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       caps: by === "owner" || recipient.isOwner ? [] : ["visitor" as const],
       key: `booking ${bookingUid} ${kind} ${sequence} ${canonicalAddress(recipient.email)}${kind === "link" ? ` ${stored.meetingUrl}` : ""}`,
     };
-    if (senderId) await acceptMessage(runtime, { ...mail, senderId, to: [recipient.email], purpose: "CALENDAR" });
+    if (senderId) await acceptOnce(runtime, { ...mail, senderId, to: [recipient.email], purpose: "CALENDAR" });
     else await sendForHandle(runtime, { ...mail, to: recipient.email });
   }
 }
