@@ -1,5 +1,5 @@
 import { cutPoint } from "../../platform/characters.ts";
-import { markdownBlocks, plainText } from "../../platform/markdown.ts";
+import { type MarkdownBlock, markdownBlocks, plainText } from "../../platform/markdown.ts";
 import { type Range, sentenceRanges } from "../../platform/sentences.ts";
 import { cardRanges } from "./lesson-cards.ts";
 
@@ -22,6 +22,8 @@ interface Part extends Range {
   section: number;
   heading: string;
   isAlone: boolean;
+  /** True for a comment, which is not cut: its second part would be read as text. */
+  isWhole: boolean;
   /** True for code and tables, which are cut between lines, false for prose, which is cut between sentences. */
   hasLines: boolean;
 }
@@ -42,7 +44,7 @@ const MAX_PIECES = 1000;
 const JOINED_LENGTH = 1000;
 const CARD_LENGTH = 64_000;
 
-/** A comment of its own; cut in two, its second part would be read as text. */
+/** A comment that begins its line. */
 const COMMENT = /^[ \t]*<!--(?:(?!<!--)[\s\S])*?-->/gm;
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/gu;
@@ -63,15 +65,16 @@ export function chunk(document: Chunkable): ChunkPiece[] {
 function partsOf({ title, content, contentType }: Chunkable): Part[] {
   const cards = cardRanges(content);
   const name = plainText(title).toLowerCase();
-  const isCard = ({ start, end }: Range) =>
-    end - start <= CARD_LENGTH && cards.some((card) => card.start >= start && card.start < end);
-  const alone = [...cards, ...commentsOf(content)].sort((one, other) => one.start - other.start);
-  return markdownBlocks(content, { hasHeadings: contentType === "text/markdown", cards: alone }).map((block) => ({
+  const hasCard = ({ start, end }: Range) => cards.some((card) => card.start >= start && card.start < end);
+  const isShortCode = ({ kind, start, end }: MarkdownBlock) => kind === "code" && end - start <= CARD_LENGTH;
+  const whole = [...cards, ...commentsOf(content)].sort((one, other) => one.start - other.start);
+  return markdownBlocks(content, { hasHeadings: contentType === "text/markdown", cards: whole }).map((block) => ({
     start: block.start,
     end: block.end,
     section: block.section,
     heading: block.headings.filter((heading) => heading.toLowerCase() !== name).join(" › "),
-    isAlone: block.kind === "card" || (block.kind === "code" && isCard(block)),
+    isAlone: (block.kind === "card" || isShortCode(block)) && hasCard(block),
+    isWhole: block.kind === "card",
     hasLines: block.kind === "code" || block.kind === "table",
   }));
 }
@@ -117,7 +120,7 @@ function pack(content: string, section: Part[]): Part[] {
 }
 
 function cut(content: string, part: Part): Range[] {
-  if (part.isAlone) return [part];
+  if (part.isAlone || part.isWhole) return [part];
   const limit = part.hasLines ? PIECE_SIZE : SMALL_PARAGRAPH;
   if (size(content, part) <= limit && fits(part)) return [part];
   const text = content.slice(part.start, part.end);
