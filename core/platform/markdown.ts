@@ -34,7 +34,7 @@ const ITEM = /^[ \t]*(?:[-*+•–‣▪◦·][ \t]+|\d{1,3}[.)][ \t]+(?!\d{1,2}
 const MARKS = new RegExp(`${ITEM.source}|^ {0,3}>[ \\t]?|^[ \\t]*`);
 const ROW = /^[ \t]*\|.*\|[ \t]*$/;
 /** The line below the header of a table, which needs no marks at its ends. */
-const DELIMITER = /^[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+$/;
+export const DELIMITER = /^[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+$/;
 const RULE = /^[\s|:=_*+-]+$/;
 /** The mark of a footnote, as a pattern. */
 export const FOOTNOTE_MARK = "\\[\\^[^\\]\\s]{1,40}\\]";

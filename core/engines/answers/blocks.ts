@@ -98,14 +98,16 @@ export function gridOf(rows: readonly (readonly Cell[])[]): Row[] {
   const isTitle = titlesOf(rows, filled);
   const found: Row[] = [];
   let columns: string[] | undefined;
+  let isFirst = true;
   for (let from = 0, to = 0; from < rows.length; from = to + 1) {
     for (to = from; to < rows.length && !isTitle[to]; ) to++;
-    const isFirst = found.every(({ cells }) => cells.length === 1);
     const heads =
       headRows(rows.slice(from, to), to === rows.length) ||
       (isFirst ? guessedHeads(rows.slice(from, to), filled.slice(from, to)) : 0);
     if (heads > 0) columns = joinHeads(filled.slice(from, from + heads));
-    found.push(...filled.slice(from + heads, to).map((cells) => ({ cells, ...columnsFor(cells, columns) })));
+    const body = filled.slice(from + heads, to);
+    found.push(...body.map((cells) => ({ cells, ...columnsFor(cells, columns) })));
+    isFirst &&= body.every((cells) => cells.length === 1);
     if (to < rows.length) found.push({ cells: [rows[to]![0]!.text] });
   }
   return found;

@@ -1,5 +1,6 @@
 import { oneLine } from "../../platform/characters.ts";
 import {
+  DELIMITER,
   FOOTNOTE_MARK,
   isRule,
   type MarkdownBlock,
@@ -21,9 +22,13 @@ const MARKS = new RegExp(FOOTNOTE_MARK, "g");
 const NOTE = new RegExp(`^${FOOTNOTE_MARK}:`);
 const COMMENT = /<!--(?:(?!<!--)[\s\S])*?-->/;
 const TAG = /<\/?(?:br|center|details|div|p|summary)(?![\w-])[^<>]{0,200}>/;
-const MARKUP = new RegExp(`${COMMENT.source}|${TAG.source}`, "gi");
-/** A comment, the tag of a block, a row of a table, or code, whose markup is text. */
-const MAY_MARK = new RegExp(["^`{3}[\\s\\S]*?^`{3}", "`[^`\\n]*`", "^\\|.*", MARKUP.source].join("|"), "gim");
+const CODE = "`[^`\\n]*`";
+const FENCED = ["`", "~"].map((mark) => `^ {0,3}${mark}{3}[\\s\\S]*?^ {0,3}${mark}{3}`).join("|");
+/** A row with a mark at its start, or a table with marks between its cells only. */
+const ROWS = `^[ \\t]*\\|.*|^(?=.*\\|).+\\r?\\n${DELIMITER.source}(?:\\r?\\n(?=.*\\|).+)*`;
+/** Code, whose markup is text, a comment, rows of a table as a group, or the tag of a block. */
+const MAY_MARK = new RegExp([FENCED, COMMENT.source, `(${ROWS})`, CODE, TAG.source].join("|"), "gim");
+const MAY_MARK_CELL = new RegExp([CODE, COMMENT.source, TAG.source].join("|"), "gi");
 
 /**
  * Reads a document, plain or Markdown: each block is an exact piece of it. `above` are the headings above the whole text if it is a
@@ -71,11 +76,15 @@ function indentsOf(item: string, before: readonly number[]): number[] {
  * what stands before and after a comment are two exact pieces.
  */
 function withoutMarkup(content: string): string {
-  return content.replace(MAY_MARK, (part) => {
-    if (part.startsWith("`")) return part;
-    if (part.startsWith("<")) return asMarkdown(part);
-    return part.replace(MARKUP, (mark) => " ".repeat(mark.length));
+  return content.replace(MAY_MARK, (part, rows?: string) => {
+    if (rows !== undefined)
+      return rows.replace(MAY_MARK_CELL, (mark) => (isMarkup(mark) ? " ".repeat(mark.length) : mark));
+    return isMarkup(part) ? asMarkdown(part) : part;
   });
+}
+
+function isMarkup(part: string): boolean {
+  return part.startsWith("<");
 }
 
 /** The end of a line, which an item continues after; the heading of a question and the end of what it is above; else blank lines. */
