@@ -552,6 +552,43 @@ t.test("tags of HTML and footnotes in a document are read as what they mean", as
   t.match(say("what do I write"), "Write `\\<br>` or `\\<kbd>`.");
 });
 
+t.test("tags and comments break no row of a table, and are text in its code and in every fence", async (t) => {
+  const read = (content: string) => readMarkdown(content).map(({ text, cells }) => cells ?? text);
+  const rows = [
+    ["Mon", "9–12 14–18"],
+    ["<br>", "code"],
+    ["Tue", "9–12"],
+  ];
+  const table = (start: string, end: string) =>
+    ["Day | Open", "--- | ---", "Mon | 9–12<br>14–18", "`<br>` | code", "Tue | 9–12<!-- old -->"]
+      .map((row) => `${start}${row}${end}`)
+      .join("\n");
+  t.same(read(table("", "")), rows);
+  t.same(read(table("| ", " |")), rows);
+  t.same(read(table("  | ", " |")), rows);
+  t.same(read("<!--\nDay | Open\n--- | ---\nMon | 9\n-->\nOpen daily."), ["Open daily."]);
+  for (const fence of ["```", "~~~", "  ```"]) t.same(read(`${fence}\n<p>Hi</p>\n${fence}`), ["<p>Hi</p>"]);
+});
+
+t.test("an item without a text makes none of the paragraph after its list", async (t) => {
+  const html = '<ul><li><img src="/map.png"></li></ul><p>Breakfast is from 7 to 10.</p>';
+  t.match(readHtml(html).blocks, [{ kind: "text", text: "Breakfast is from 7 to 10." }]);
+  const { markdown } = replyTo(openLibrary([pageSource(html)]), readQuestion("When is breakfast?", "en"));
+  t.match(markdown, /\nBreakfast is from 7 to 10\.\n/);
+  const outer = "<ul><li><ul><li></li></ul>Tea</li></ul>";
+  t.match(readHtml(outer).blocks, [{ kind: "item", text: "Tea", depth: 0 }]);
+});
+
+t.test("rows of a table with links of one name have the address of their own", async (t) => {
+  const rows = ["ann", "bob"].map(
+    (name) => `<tr><td>${name}</td><td><a href="mailto:${name}@acme.example">Mail</a></td></tr>`,
+  );
+  t.same(
+    readHtml(`<table>${rows.join("")}</table>`).blocks.map(({ links }) => links.map(({ href }) => href)),
+    [["mailto:ann@acme.example"], ["mailto:bob@acme.example"]],
+  );
+});
+
 t.test("a Markdown table needs no marks at the ends of its rows", async (t) => {
   const read = (table: string) =>
     documentSource(table).blocks.map(({ kind, text, cells, columns }) => [kind, text, cells, columns]);
@@ -1307,6 +1344,19 @@ t.test("elements side by side take no longer to read than others", async (t) => 
   };
   timeOf(" ");
   t.ok(timeOf("") < 200 + 5 * timeOf(" "));
+});
+
+t.test("links for mail in one line, and a table of titles, take no longer to read than others", async (t) => {
+  const timeOf = (read: () => unknown) => {
+    const from = performance.now();
+    read();
+    return performance.now() - from;
+  };
+  const links = (href: string) => timeOf(() => readHtml(`<p>${`<a href="${href}">a</a> b `.repeat(16_000)}`));
+  const table = (row: string) => timeOf(() => readMarkdown(`|a|b|\n|-|-|\n${row.repeat(48_000)}`));
+  links("https://x.y");
+  t.ok(links("mailto:x@y.zz") < 400 + 3 * links("https://x.y"));
+  t.ok(table("|abc|\n") < 400 + 3 * table("|a|b|\n"));
 });
 
 t.test("a text of signs that stand for whole phrases takes no longer to read than one of words", async (t) => {

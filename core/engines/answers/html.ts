@@ -84,8 +84,9 @@ class HtmlReader {
   #isBeside = false;
   #lineLinks: Link[] = [];
   #linked = 0;
-  /** What the line tells of addresses and numbers behind its links. */
-  #contacts: string[] = [];
+  /** The line without the addresses and numbers behind its links, and how many those are. */
+  #shown = "";
+  #contacts = 0;
   /** Open elements of bold text, and its length in the line. */
   #bold = 0;
   #bolded = 0;
@@ -172,7 +173,8 @@ class HtmlReader {
     if (name === "dl") this.#defined = "";
     if (name === "nav") this.#menus--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
-    if (!this.#rows && name === "li") this.#openItems--;
+    // An item without a text makes none of what follows its list.
+    if (!this.#rows && name === "li" && --this.#openItems === 0) this.#isItem = false;
     if (!this.#rows && name === "aside") this.#asides.pop()?.();
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
@@ -202,7 +204,7 @@ class HtmlReader {
     for (const { cells, columns } of rows) {
       const texts = cells.filter((cell) => cell !== "");
       const ofTable = cells.length > 1 ? { cells, table, ...(columns ? { columns } : {}) } : {};
-      const own = links.filter(({ label }) => texts.some((text) => text.includes(label)));
+      const own = links.filter((link) => texts.some((text) => text.includes(labelWithContact(link))));
       if (texts.length > 0)
         this.#push({ kind: cells.length > 1 ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
     }
@@ -213,6 +215,7 @@ class HtmlReader {
     this.#isBeside = false;
     const spaced = (this.#raised > 0 ? raised(text, /\d$/.test(this.#tail)) : text).replace(/\s+/g, " ");
     this.#append(/^$| $/.test(this.#tail) ? spaced.trimStart() : spaced);
+    this.#shown += spaced;
     if (this.#label !== undefined) this.#label += spaced;
     if (this.#bold > 0) this.#bolded += lengthOf(spaced);
   }
@@ -230,7 +233,7 @@ class HtmlReader {
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
-    const contacts = this.#contacts;
+    const [shown, contacts] = [visibleCharacters(this.#shown), this.#contacts];
     if (this.#isBold && isTitle(oneLine(this.#line)) && !isItem && term === "" && links.length === 0) {
       this.#addHeading(BOLD_LEVEL);
       return;
@@ -240,8 +243,7 @@ class HtmlReader {
     this.#isItem = false;
     this.#lineLinks = [];
     this.#term = "";
-    const shown = contacts.reduce((line, contact) => line.replace(contact, ""), text);
-    const isContact = CONTACT.test(shown) || links.length === contacts.length;
+    const isContact = CONTACT.test(shown) || links.length === contacts;
     const isLinked = links.length > 0 && linked >= lengthOf(shown) && !isContact;
     const buttons = isLinked && (!isItem || this.#menus > 0);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
@@ -259,7 +261,8 @@ class HtmlReader {
     this.#line = "";
     this.#tail = "";
     this.#linked = 0;
-    this.#contacts = [];
+    this.#shown = "";
+    this.#contacts = 0;
     this.#bolded = 0;
     return text;
   }
@@ -317,7 +320,7 @@ class HtmlReader {
     if (told === link.label) return;
     const added = (shown.trim() === "" ? told : told.slice(link.label.length)).trim();
     this.#append(/^$| $/.test(this.#tail) ? added : ` ${added}`);
-    this.#contacts.push(added);
+    this.#contacts++;
   }
 }
 
