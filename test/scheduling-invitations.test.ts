@@ -655,9 +655,11 @@ t.test("after twenty mails of the service in an hour, owners hear of further boo
   t.match(digest, { name: "scheduling.digest", data: { handle: "acme" } });
   t.same(others, []);
   t.ok((digest?.delay ?? 0) > 3_400_000 && (digest?.delay ?? 0) <= 3_605_000);
+  const obsolete = JSON.stringify({ handle: "acme", bookingUid: cancelled, kind: "requested", sequence: 0 });
+  await runtime.redis.lpush(keys.bookingDigest("acme", digest?.data.round), ...Array(50).fill(obsolete));
   await sendBookingDigest(runtime, digest?.data);
   await sendBookingDigest(runtime, digest?.data);
-  t.equal(inbox.mails.length, 22);
+  t.equal(inbox.mails.length, 22, "as many obsolete ones as a digest has items don't take its place");
   const mail = await partsOf(inbox.mails.at(-1)!);
   t.match(mail, { to: "user_acme@example.com", subject: "More news of bookings: 4" });
   t.equal(mail.text.match(/^Confirm: Please confirm: Introduction/gm)?.length, 3);

@@ -1,7 +1,6 @@
 import type { Redis } from "ioredis";
 import { day, delayUntil, hour } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 
 /** Maximum number of single mails of a kind to a handle's owners in an hour; further news comes in one digest at its end. */
@@ -35,13 +34,19 @@ export function digestDelay(runtime: Runtime, round: string): number {
   return Math.max(0, Number(round) + realHour(runtime) + DIGEST_GRACE_MS - Date.now());
 }
 
-/** The first items of a digest, and the number of the others. */
-export async function readDigest(redis: Redis, list: string): Promise<{ items: string[]; others: number }> {
-  const read = await transact(redis, (transaction) => {
-    transaction.lrange(list, 0, MAX_DIGEST_ITEMS - 1).llen(list);
-  });
-  const [items, count] = read as [string[], number];
-  return { items, others: count - items.length };
+/** The first items of a digest as `read` tells them, which leaves out obsolete ones, and the number of the items after them. */
+export async function readDigest<T>(
+  redis: Redis,
+  list: string,
+  read: (item: string) => Promise<T | undefined>,
+): Promise<{ found: T[]; others: number }> {
+  const items = await redis.lrange(list, 0, -1);
+  const found: T[] = [];
+  while (items.length > 0 && found.length < MAX_DIGEST_ITEMS) {
+    const one = await read(items.shift() as string);
+    if (one !== undefined) found.push(one);
+  }
+  return { found, others: items.length };
 }
 
 function realHour(runtime: Runtime): number {

@@ -21,7 +21,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { readRecord, readRecords } from "../store/records.ts";
+import { readRecord } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import type { StoredLead } from "./content.ts";
 
@@ -42,8 +42,9 @@ export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobDa
 
 /** Mails the leads of an hour that were not mailed singly. */
 export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobData<"leads.digest">): Promise<void> {
-  const { items: ids, others } = await readDigest(runtime.redis, keys.leadDigest(handle, round));
-  const leads = await unerased(runtime, handle, ids);
+  const { found: leads, others } = await readDigest(runtime.redis, keys.leadDigest(handle, round), (leadId) =>
+    findUnerased(runtime, handle, leadId),
+  );
   const basics = await basicsOf(runtime, handle);
   if (leads.length === 0 || basics === undefined) return;
   const content = layOut(digestLayout(basics, leads, others));
@@ -51,10 +52,9 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
     await sendLeadDigest(runtime, { handle, round });
 }
 
-async function unerased({ redis }: Runtime, handle: string, ids: string[]): Promise<StoredLead[]> {
-  const leads = await readRecords<StoredLead>(redis, ids, (leadId) => keys.lead(handle, leadId));
-  const erased = await Promise.all(leads.map(({ leadId }) => redis.hexists(keys.lead(handle, leadId), "erased")));
-  return leads.filter((_, at) => erased[at] === 0);
+async function findUnerased({ redis }: Runtime, handle: string, leadId: string): Promise<StoredLead | undefined> {
+  const key = keys.lead(handle, leadId);
+  return (await redis.hexists(key, "erased")) ? undefined : readRecord<StoredLead>(redis, key);
 }
 
 /** A digest whose unsent mails were cancelled, and their once-only keys. */

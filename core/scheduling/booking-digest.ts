@@ -20,8 +20,8 @@ export async function sendBookingDigest(
   runtime: Runtime,
   { handle, round }: JobData<"scheduling.digest">,
 ): Promise<void> {
-  const { items, others } = await readDigest(runtime.redis, keys.bookingDigest(handle, round));
-  const found = await Promise.all(items.map((item) => newsOf(runtime, JSON.parse(item))));
+  const list = keys.bookingDigest(handle, round);
+  const { found, others } = await readDigest(runtime.redis, list, (item) => newsOf(runtime, JSON.parse(item)));
   const news = found.flat();
   for (const to of distinctAddresses(news.map(({ owner }) => owner))) {
     const owner = canonicalAddress(to);
@@ -32,10 +32,10 @@ export async function sendBookingDigest(
 }
 
 /** Obsolete mails have no news: the later change has its own. */
-async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<News[]> {
+async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<News[] | undefined> {
   const { handle, kind } = data;
   const stored = await readDue(runtime, data);
-  if (stored === undefined) return [];
+  if (stored === undefined) return undefined;
   const { questions } = await eventWordsOf(runtime, handle, stored.eventTypeId);
   const owners = (await recipientsOf(runtime, handle, { stored, kind })).filter(({ isOwner }) => isOwner);
   const layoutFor = (recipient: (typeof owners)[number]): MailLayout =>
