@@ -306,8 +306,12 @@ t.test("a filled honeypot looks accepted and is not stored", async (t) => {
   await owner.post("/v2/handles/acme/pages").send(page).expect(201);
   const strict = { email: "bot@example.com", website: "x", pageSlug: "strict" };
   t.equal((await lead(service, strict).expect(202)).body.lead.status, "UNVERIFIED");
+  const asked = { email: "bot@example.com", website: "x", campaignId: "", leadContext: { pageSlug: "strict" } };
+  t.equal((await lead(service, asked).expect(202)).body.lead.status, "UNVERIFIED", "the page of the conversation");
+  await lead(service, { ...asked, website: "" }).expect(202);
+  t.match((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [{ status: "UNVERIFIED" }]);
   await lead(service, { email: "ada@example.com", website: "" }).expect(202);
-  t.match((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [{ email: "ada@example.com" }]);
+  t.match((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, [{ email: "ada@example.com" }, {}]);
 });
 
 t.test("the lead route is closed like the assistant, and throttled by itself", async (t) => {

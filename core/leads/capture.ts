@@ -18,7 +18,15 @@ import { readRecord, type Versioned } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { eventJob } from "../webhooks/face.ts";
-import { awaitsCode, type LeadInput, overlaid, presentLead, readLeadInput, type StoredLead } from "./content.ts";
+import {
+  awaitsCode,
+  type LeadInput,
+  type LeadPlace,
+  overlaid,
+  presentLead,
+  readLeadInput,
+  type StoredLead,
+} from "./content.ts";
 
 /** Ms in which the same person on the same page is the same lead (docs/reference.md, "Leads"). */
 export const RECENT_MS = 86_400_000;
@@ -41,8 +49,8 @@ export async function admitLead(runtime: Runtime, { handle = "" }: Record<string
  */
 export async function captureLead(runtime: Runtime, input: Input<"handle", typeof newLead>): Promise<Acceptance> {
   const content = readLeadInput(input);
-  if (content === undefined) {
-    const { mustVerify } = await placeOf(runtime, input.handle, input);
+  if (!("email" in content)) {
+    const { mustVerify } = await placeOf(runtime, input.handle, content);
     return accepted(runtime.id("lead_"), mustVerify);
   }
   const { redis } = runtime;
@@ -78,15 +86,12 @@ async function captureOf(runtime: Runtime, handle: string, content: LeadInput): 
 async function placeOf(
   runtime: Runtime,
   handle: string,
-  named: { pageSlug?: string | null | undefined; campaignId?: string | null | undefined },
+  named: LeadPlace,
 ): Promise<{ page: StoredPage | undefined } & Pick<Capture, "campaignId" | "mustVerify">> {
   const { redis } = runtime;
   const key = keys.page(handle, named.pageSlug ?? "");
   const page = named.pageSlug ? await coalesce(redis, key, () => readRecord<StoredPage>(redis, key)) : undefined;
-  const campaignId = await campaignOf(runtime, handle, {
-    named: named.campaignId ?? null,
-    page: page?.campaignId ?? null,
-  });
+  const campaignId = await campaignOf(runtime, handle, { named: named.campaignId, page: page?.campaignId ?? null });
   const campaign = campaignId === null ? undefined : await findCampaign(runtime, handle, campaignId);
   return { page, campaignId, mustVerify: page?.verifyLeads === true || campaign?.verifyLeads === true };
 }

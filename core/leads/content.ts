@@ -30,7 +30,10 @@ export type StoredLead = Lead & {
   unconfirmed?: LeadContent | undefined;
 };
 
-export type LeadInput = LeadContent & Pick<Lead, "pageSlug" | "campaignId"> & { language: string | undefined };
+/** Where a lead comes from. */
+export type LeadPlace = Pick<Lead, "pageSlug" | "campaignId">;
+
+export type LeadInput = LeadContent & LeadPlace & { language: string | undefined };
 
 /** Maximum length of a text in `tracking`, in characters. */
 const MAX_TRACKING_LENGTH = 200;
@@ -38,18 +41,20 @@ const MAX_TRACKING_LENGTH = 200;
 const MAX_PART_LENGTH = 20_000;
 
 /**
- * Parses a visitor's input once; undefined for a filled honeypot. Blank form inputs count as absent. Unknown keys become custom fields if
- * they have scalars or lists of them (checkboxes with one name); others are ignored. `invalid_request` with the path of a value that can't
- * be stored.
+ * Parses a visitor's input once, of a filled honeypot its place alone. Blank form inputs count as absent. Unknown keys become custom
+ * fields if they have scalars or lists of them (checkboxes with one name); others are ignored. `invalid_request` with the path of a value
+ * that can't be stored.
  */
-export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefined {
+export function readLeadInput(input: Infer<typeof newLead>): LeadInput | LeadPlace {
   const { email, website, ...content } = withoutBlanks(input);
-  const isFilled = typeof website === "string" ? website.trim() !== "" : (website ?? false) !== false;
-  if (isFilled) return undefined;
-  const address = typeof email === "string" ? typedText(email) : "";
-  if (!isAddress(address)) throw invalid("/email", "must be an email address");
   const context = decorativePart(content.leadContext);
   const conversation = context ? disclosed(context) : null;
+  // The page of the conversation, if the lead names none.
+  const pageSlug = (content.pageSlug ?? conversation?.pageSlug) || null;
+  const place = { pageSlug, campaignId: content.campaignId ?? null };
+  if (isFilled(website)) return place;
+  const address = typeof email === "string" ? typedText(email) : "";
+  if (!isAddress(address)) throw invalid("/email", "must be an email address");
   const tracking = decorativePart(content.tracking);
   const custom = Object.entries(content).filter(([name, value]) => !ownKeys.has(name) && !isNested(value));
   return {
@@ -61,14 +66,16 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | undefin
       ...Object.entries(part(content.fields, "/fields") ?? {}).map(inFields),
       ...custom.map(([name, value]) => ({ path: pointerTo(name), name, value })),
     ]),
-    // The page of the conversation, if the lead names none.
-    pageSlug: (content.pageSlug ?? conversation?.pageSlug) || null,
-    campaignId: content.campaignId ?? null,
+    ...place,
     leadContext: conversation,
     tracking: tracking ? (cutTexts(tracking) as Record<string, unknown>) : null,
     consent: content.consent ?? null,
     language: content.visitorLanguage,
   };
+}
+
+function isFilled(honeypot: unknown): boolean {
+  return typeof honeypot === "string" ? honeypot.trim() !== "" : (honeypot ?? false) !== false;
 }
 
 /** A pasted tab or line break becomes a space: subjects of mails contain these texts, and must be one line. */
