@@ -44,7 +44,13 @@ t.test("what would fail at its first use is refused at the start, with an exampl
     MAIL_SPF_INCLUDE: ["include:spf.example", "spf..example"],
     REDIS_URL: ["redis://host/first", "redis://:100%@host", "redis://:a#b@host"],
     BOUNCE_IMAP_URL: ["imaps://user:100%@host", "imaps://user:secret@host/100%"],
-    SMTP_URL: ["host:25", "smtp://host?rateLimit=some", "smtp://host?rateLimit=0.5", "smtp://host?maxConnections=0"],
+    SMTP_URL: [
+      "host:25",
+      "smtp://host?rateLimit=some",
+      "smtp://host?rateLimit=0.5",
+      "smtp://host?maxConnections=0",
+      "smtp://host?sendTimeout=Infinity",
+    ],
     DNS_SERVERS: ["127.0.0.1:99999"],
     OUTBOUND_ALLOW_HOSTS: ["127.0.0.1:65536"],
     PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: ["acme,Acme", "a_b"],
@@ -80,7 +86,7 @@ t.test("addresses are read in one form", (t) => {
   t.same(LOGIN_MAIL_FROM, { name: "", address: "hello@localhost" });
   for (const OLLAMA_HOST of ["0.0.0.0", ":11434", "host:11434", "[::1]:11434", "https://host/ollama"])
     t.equal(readEnv({ OLLAMA_HOST }).OLLAMA_HOST, OLLAMA_HOST);
-  const SMTP_URL = "smtps://user:100%@host:465?maxConnections=5&rateLimit=0&pool=true";
+  const SMTP_URL = "smtps://user:100%@host:465?maxConnections=5&maxMessages=Infinity&rateLimit=0&pool=true";
   t.equal(readEnv({ SMTP_URL }).SMTP_URL, SMTP_URL);
   for (const EMAIL_FEEDBACK_SECRET of ["whsec_c2VjcmV0", "c2VjcmV0LQ==", "c2VjcmV0LQ", "whsec_a-_b"])
     t.equal(readEnv({ EMAIL_FEEDBACK_SECRET }).EMAIL_FEEDBACK_SECRET, EMAIL_FEEDBACK_SECRET);

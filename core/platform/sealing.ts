@@ -52,7 +52,8 @@ export function rebound(env: Keys, bindings: Record<"from" | "to", SealBinding>,
   try {
     return seal(env, bindings.to, unseal(env, bindings.from, sealed));
   } catch {
-    return undefined; // The file names it as lost.
+    // The result of the import names what was lost.
+    return undefined;
   }
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { handle } from "../../schemas/schema.ts";
 
 /** Reads the text of a setting: undefined if it is absent. Throws `Malformed`. */
 export type SettingReader<T> = (value: string | undefined) => T;
@@ -67,7 +68,8 @@ export function names(...known: string[]): SettingReader<string[]> {
 
 export function handles(value: string | undefined): string[] {
   const read = names()(value);
-  const wrong = read.find((one) => !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(one));
+  const form = new RegExp(handle.pattern as string);
+  const wrong = read.find((one) => !form.test(one));
   if (wrong !== undefined) throw new Malformed(`contains ${wrong}, which is not the name of a handle such as acme`);
   return read;
 }
@@ -103,8 +105,8 @@ export function base(fallback?: string): SettingReader<string> {
 
 /** The service's own address: its pages refer to each other from the root of their host. */
 export function origin(value: string | undefined): string {
-  const { origin, pathname } = new URL(base()(value));
-  if (pathname !== "/") throw new Malformed("must be an address without a path, such as https://host");
+  const { origin, pathname, search } = new URL(web(value));
+  if (pathname + search !== "/") throw new Malformed("must be an address without a path, such as https://host");
   return origin;
 }
 
@@ -132,7 +134,8 @@ export function mailServer(value: string | undefined): string {
   const given = url("smtp:", "smtps:")(value);
   for (const [name, text] of new URL(given).searchParams) {
     const isNumber = /^(maxConnections|sendTimeout)$/.test(name) ? /^0*[1-9]\d*$/ : /^\d+$/;
-    if (/^(max|rate)|Timeout$/.test(name) && !isNumber.test(text))
+    const isEndless = name === "maxMessages" && text === "Infinity";
+    if (/^(max|rate)|Timeout$/.test(name) && !isNumber.test(text) && !isEndless)
       throw new Malformed(`must have a number for ${name}, such as smtp://host?${name}=10`);
   }
   return given;
