@@ -80,7 +80,9 @@ export function isRule(line: string): boolean {
 class Reader {
   readonly #content: string;
   readonly #hasHeadings: boolean;
-  readonly #cards: Range[];
+  readonly #cards: readonly Range[];
+  /** The next of the cards. */
+  #nextCard = 0;
   readonly #blocks: MarkdownBlock[] = [];
   readonly #outline = new Outline<Heading>((heading) => this.#add("text", heading));
   /** The block that the next line may continue, and the line before. */
@@ -90,7 +92,7 @@ class Reader {
   constructor(content: string, { hasHeadings = true, cards = [] }: Options) {
     this.#content = content;
     this.#hasHeadings = hasHeadings;
-    this.#cards = [...cards];
+    this.#cards = cards;
   }
 
   read(): MarkdownBlock[] {
@@ -103,8 +105,8 @@ class Reader {
   #readAt(start: number): number {
     const end = lineEnd(this.#content, start);
     const line = this.#content.slice(start, end).trimEnd();
-    while (this.#cards[0] && this.#cards[0].start < start) this.#cards.shift();
-    const [card] = this.#cards;
+    while ((this.#cards[this.#nextCard]?.start ?? start) < start) this.#nextCard++;
+    const card = this.#cards[this.#nextCard];
     const fence = FENCE.exec(line)?.[1];
     if (fence) return this.#readFence({ start, end }, fence);
     if (card && card.start < end) return this.#readCard(start, card);
