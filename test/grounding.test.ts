@@ -282,6 +282,13 @@ t.test("what a text says of some days of the week, a sentence says of no others"
   const dutch = (text: string) => filtered(text, 7, { from: shop, language: "nl" }).text;
   t.not(dutch("De winkel is op vrijdag open van 10 tot 17 uur."), "");
   t.equal(dutch("De winkel is op maandag open van 10 tot 17 uur."), "");
+  const portuguese = (text: string, said: string) =>
+    filtered(said, 7, { from: openLibrary([documentSource(text)]), language: "pt" }).text;
+  const hours = "A loja está aberta de segunda-feira a sexta-feira, das 9 às 18 horas.";
+  t.not(portuguese(hours, "A loja está aberta na quarta-feira."), "");
+  t.equal(portuguese(hours, "A loja está aberta no domingo."), "");
+  t.not(portuguese("O café fecha à quarta-feira.", "O café fecha à quarta-feira."), "");
+  t.equal(portuguese("O café fecha à quarta-feira.", "O café fecha à quinta-feira."), "");
 });
 
 t.test("a clause without a subject of its own speaks of the one before", async (t) => {

@@ -40,10 +40,16 @@ export function weekdayWords(text: string, language: string): (readonly number[]
 }
 
 function dayWordsIn(text: string, language: string): DayWord[] {
-  return [...text.matchAll(WORD)].flatMap(({ 0: word, index }) => {
+  const found: DayWord[] = [];
+  for (const { 0: word, index } of text.matchAll(WORD)) {
     const days = daysOf(word, language);
-    return days.length > 0 ? [{ days, start: index, end: index + word.length }] : [];
-  });
+    const before = found.at(-1);
+    const end = index + word.length;
+    // A part of most names names no day by itself: "feira" of "quarta-feira".
+    if (days.length > 2 && before?.end === index - 1) before.end = end;
+    else if (days.length === 1 || days.length === 2) found.push({ days, start: index, end });
+  }
+  return found;
 }
 
 function daysOf(word: string, language: string): readonly number[] {
