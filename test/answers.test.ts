@@ -1812,6 +1812,20 @@ t.test("names in bold are the header of a table, also of one whose rows have a n
     t.match(readHtml(`<table>${table}</table>`).blocks[0]!.columns?.join("|"), /^\|Friend\|Patron/);
 });
 
+t.test("a first row that begins with a day is no header if it is a row of a day like the next one", async (t) => {
+  const first = (one: string, next: string) =>
+    readMarkdown(`| ${one} | Yoga |\n|---|---|\n| ${next} | Judo |`)[0]!.cells?.[0];
+  for (const [one, next] of [
+    ["Sun", "Mon"],
+    ["Mo bis Mi", "Do"],
+    ["Mondays", "Tuesday evening"],
+    ["Segunda-feira", "Terça-feira"],
+  ] as const)
+    t.equal(first(one, next), one);
+  t.equal(first("Sun cream", "Sun spray"), "Sun spray");
+  t.equal(first("Mar", "Mar y Tierra"), "Mar y Tierra");
+});
+
 t.test("equal cells are said once if their columns have names, or if there are no others", async (t) => {
   const say = (cells: string) => {
     const table = `<table><tr><td>Votes</td>${cells}</tr><tr><td>Rooms</td><td>any</td><td>any</td></tr></table>`;

@@ -163,15 +163,25 @@ function guessedHeads(rows: readonly (readonly Cell[])[], [first = [], ...others
 /** True for a first row that names no columns, as it begins with a day like the next one, or says only "closed", "free" or nothing. */
 export function isLikeRows([first = [], next = []]: readonly (readonly string[])[]): boolean {
   if (first[0] === "") return false;
-  const isOfDays = [first, next].every(([label = ""]) => days().has(/^\p{L}+/u.exec(label)?.[0].toLowerCase() ?? ""));
-  return isOfDays || first.slice(1).every((cell) => /^[\s\p{Pd}]*$/u.test(cell) || isPhrase(plainWords(cell), STATES));
+  return (
+    [first, next].every(([label = ""]) => isOfDay(label)) ||
+    first.slice(1).every((cell) => /^[\s\p{Pd}]*$/u.test(cell) || isPhrase(plainWords(cell), STATES))
+  );
+}
+
+/** True for a label that begins with a day. Short names may be other words: "Sun" in "Sun cream", but not in "Sun" or "Sun to Tue". */
+function isOfDay(label: string): boolean {
+  const lower = label.toLowerCase();
+  const [first = "", ...others] = lower.match(/\p{L}+/gu) ?? [];
+  const { long, short } = days();
+  const isShort = short.includes(first) && others.every((word) => word.length < 5 || long.includes(word));
+  return isShort || long.some((name) => lower.startsWith(name));
 }
 
 const days = lazy(() => {
-  const styles = ["long", "short"] as const;
-  return new Set(
-    Object.keys(languages).flatMap((code) => styles.flatMap((style) => calendarNames(code, "weekday", style))),
-  );
+  const names = (style: "long" | "short") =>
+    Object.keys(languages).flatMap((code) => calendarNames(code, "weekday", style));
+  return { long: names("long"), short: names("short") };
 });
 
 function joinHeads(heads: string[][]): string[] {
