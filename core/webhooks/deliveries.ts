@@ -23,21 +23,13 @@ export async function dispatchEvents(
   runtime: Runtime,
   { handle, eventIds }: JobData<"webhooks.dispatch-all">,
 ): Promise<void> {
-  const [contents, audiences, listening] = await Promise.all([
-    runtime.redis.mget(eventIds.map((eventId) => keys.webhookEvent(handle, eventId))),
-    runtime.redis.mget(eventIds.map((eventId) => keys.webhookAudience(handle, eventId))),
-    listeners(runtime, handle),
-  ]);
-  const events = eventIds.flatMap((eventId, at) =>
-    contents[at] ? [{ about: aboutEvent(eventId, contents[at]), audience: audiences[at]?.split(" ") }] : [],
-  );
+  const [events, listening] = await Promise.all([readEvents(runtime, handle, eventIds), listeners(runtime, handle)]);
   await Promise.all(
     listening.map(({ webhookId, events: wanted }) => {
-      // Events of earlier versions have no audience.
-      const own = events.filter(
-        ({ about, audience = [webhookId] }) =>
-          (wanted as string[]).includes(about.type) && audience.includes(webhookId),
-      );
+      const own = events.filter(({ about, audience }) => {
+        const isFor = audience?.includes(webhookId) ?? true;
+        return isFor && (wanted as string[]).includes(about.type);
+      });
       const made = own.map(({ about }) => ({
         ...about,
         deliveryId: `dlv_${about.eventId}_${webhookId}`,
@@ -45,6 +37,17 @@ export async function dispatchEvents(
       }));
       return made.length > 0 ? queueDeliveries(runtime, { handle, webhookId }, made) : undefined;
     }),
+  );
+}
+
+/** Events that are still stored, with the endpoints that they are for; those of earlier versions are for all. */
+async function readEvents({ redis }: Runtime, handle: string, eventIds: string[]) {
+  const [contents, audiences] = await Promise.all([
+    redis.mget(eventIds.map((eventId) => keys.webhookEvent(handle, eventId))),
+    redis.mget(eventIds.map((eventId) => keys.webhookAudience(handle, eventId))),
+  ]);
+  return eventIds.flatMap((eventId, at) =>
+    contents[at] ? [{ about: aboutEvent(eventId, contents[at]), audience: audiences[at]?.split(" ") }] : [],
   );
 }
 
