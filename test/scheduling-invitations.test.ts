@@ -640,7 +640,7 @@ t.test("after twenty mails of the service in an hour, owners hear of further boo
     const start = new Date(Date.parse("2026-10-05T09:00:00Z") + n * 900_000).toISOString();
     uids.push((await stage.book("intro", start, 15).expect(201)).body.bookingUid);
   }
-  const tell = (bookingUid: string, kind: "requested" | "cancelled", by?: "owner") =>
+  const tell = (bookingUid: string, kind: "requested" | "cancelled" | "reminder", by?: "owner") =>
     sendMails(runtime, { handle: "acme", bookingUid, kind, sequence: 0, ...(by && { by }) });
   for (const uid of [...uids, ...uids]) await tell(uid, "requested");
   t.equal(inbox.mails.length, 20);
@@ -651,6 +651,10 @@ t.test("after twenty mails of the service in an hour, owners hear of further boo
   await stage.owner.post(`/v2/handles/acme/scheduling/bookings/${declined}/cancel`).expect(200);
   await tell(declined, "cancelled", "owner");
   t.equal(inbox.mails.length, 21, "an owner's own change is mailed at once");
+  const confirmed = uids[1] as string;
+  await stage.owner.post(`/v2/handles/acme/scheduling/bookings/${confirmed}/confirm`).expect(200);
+  await tell(confirmed, "reminder");
+  t.equal(inbox.mails.length, 22, "a reminder is mailed at once: in a digest it could come after the start");
   const [digest, ...others] = await runtime.queues.queue("email").getDelayed();
   t.match(digest, { name: "scheduling.digest", data: { handle: "acme" } });
   t.same(others, []);
@@ -659,7 +663,7 @@ t.test("after twenty mails of the service in an hour, owners hear of further boo
   await runtime.redis.lpush(keys.bookingDigest("acme", digest?.data.round), ...Array(50).fill(obsolete));
   await sendBookingDigest(runtime, digest?.data);
   await sendBookingDigest(runtime, digest?.data);
-  t.equal(inbox.mails.length, 22, "as many obsolete ones as a digest has items don't take its place");
+  t.equal(inbox.mails.length, 23, "as many obsolete ones as a digest has items don't take its place");
   const mail = await partsOf(inbox.mails.at(-1)!);
   t.match(mail, { to: "user_acme@example.com", subject: "More news of bookings: 4" });
   t.equal(mail.text.match(/^Confirm: Please confirm: Introduction/gm)?.length, 3);

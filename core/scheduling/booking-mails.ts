@@ -65,11 +65,12 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 
 /**
  * True for a mail that comes in the digest of the hour: strangers could make the service mail an owner from its own address without end.
- * Jobs of the same id are deduplicated: each mail of an hour may request its digest.
+ * A reminder never waits: it could come after the start, and each time of the calendar has one at most. Jobs of the same id are
+ * deduplicated: each mail of an hour may request its digest.
  */
 async function waitsForDigest(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<boolean> {
   const { handle, bookingUid, kind, sequence, by } = data;
-  if (by === "owner" || !(await mailsByService(runtime, handle))) return false;
+  if (by === "owner" || kind === "reminder" || !(await mailsByService(runtime, handle))) return false;
   const noticeKeys = {
     record: keys.booking(handle, bookingUid),
     notices: keys.bookingNotices(handle),
