@@ -23,9 +23,6 @@ export interface WorkerRow {
 /** The jobs of a handle. */
 type HandleJob = { [N in JobName]: JobData<N> extends { handle: string } ? N : never }[JobName];
 
-/** As often as any job may stall: a mail is not lost with the worker that sends it. */
-const MAX_MAIL_STALLS = 5;
-
 /** A row whose function is typed by the job's data. */
 export function jobRow<N extends JobName>(
   name: N,
@@ -40,7 +37,8 @@ export function mailRow<N extends HandleJob>(
   name: N,
   run: (runtime: Runtime, data: JobData<N>, attempt: JobAttempt) => Promise<unknown>,
 ): WorkerRow {
-  return { ...jobRow(name, run, ({ handle }) => handle), maxStalls: MAX_MAIL_STALLS };
+  // Only the queue's own limit counts: a mail is not lost with the worker that sends it.
+  return { ...jobRow(name, run, ({ handle }) => handle), maxStalls: Number.POSITIVE_INFINITY };
 }
 
 /** Work that is repeated; the signal ends it. It resolves to "busy" if another process was at it. */
