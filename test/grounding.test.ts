@@ -452,6 +452,12 @@ t.test("halves and quarters of a unit are a span like any other, in each languag
       "Eine Karte ruht ein halbes Jahr.",
       "Eine Karte ruht ein Viertel Jahr.",
     ],
+    [
+      "de",
+      "Der Kurs endet nach halbem Jahr.",
+      "Der Kurs endet nach sechs Monaten.",
+      "Der Kurs endet nach zwei Monaten.",
+    ],
     ["fr", "L’essai dure une demi-heure.", "L’essai dure 30 minutes.", "L’essai dure un quart d’heure."],
     [
       "it",
