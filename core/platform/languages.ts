@@ -126,8 +126,8 @@ export function languageOf(text: string, fallback = "en"): string {
   // Only languages with a file have hints, so one word says nothing against another language.
   const isHint = wordsRead(lower).length === 1 && Math.max(...scores.values()) <= HINT;
   if (isHint && !languages[fallback]) return fallback;
-  // Letters say nothing about words that both languages have: "no", "ok", "hotel".
-  if (scores.get(fallback) === Math.max(...scores.values())) return fallback;
+  // Words that both languages have say little, as most words of Danish are Norwegian too, and their letters nothing: "no", "ok", "hotel".
+  if ((scores.get(fallback) ?? 0) * CLEAR_LEAD >= Math.max(...scores.values())) return fallback;
   const weight = Math.max(MIN_LETTERS_WEIGHT, LETTERS_SHARE * wordsRead(lower).length);
   for (const { lang, accuracy } of detected) scores.set(lang, (scores.get(lang) ?? 0) + accuracy * weight);
   const best = Math.max(...scores.values());
