@@ -332,6 +332,22 @@ t.test("disconnecting closes more open checkouts than one page of their list hol
   );
 });
 
+t.test("disconnecting closes the open checkouts that were listed before a page of the list failed", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  const { credentialId } = await connect(owner);
+  await service.visitor.post(checkout).expect(200);
+  const [first] = [...stripe.sessions.values()] as [StripeSession];
+  const unreadable = { ...first, id: "cs_unreadable" };
+  Object.defineProperty(unreadable, "form", { value: undefined });
+  stripe.sessions.clear();
+  stripe.sessions.set(unreadable.id, unreadable);
+  for (let n = 1; n <= 100; n++) stripe.sessions.set(`cs_test_${n}`, { ...first, id: `cs_test_${n}` });
+  await owner.delete(`${owned}/integrations/stripe/credentials/${credentialId}`).expect(204);
+  const states = [...stripe.sessions.values()].map(({ status }) => status);
+  t.same(states, ["open", ...Array.from({ length: 100 }, () => "expired")]);
+});
+
 t.test("a payment that comes later counts when it comes, in any order of notices", async (t) => {
   const { service, owner, stripe } = await start(t);
   await owner.post(`${owned}/event-types`).send(paidType).expect(201);

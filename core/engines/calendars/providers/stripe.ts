@@ -65,8 +65,10 @@ const CLOSED_AT_ONCE = 50;
 /** Closes the open checkouts that were opened here, as far as the provider answers. */
 async function expireSessions(caller: Caller, stripeAccount: string): Promise<void> {
   const { sessions } = (await clientOf(caller)).checkout;
+  const open: Stripe.Checkout.Session[] = [];
   const listed = sessions.list({ status: "open", limit: 100 }, { stripeAccount });
-  const open = await listed.autoPagingToArray({ limit: MAX_OPEN });
+  // What was listed is closed, even if a later page of the list fails.
+  await listed.autoPagingEach((session) => open.push(session) < MAX_OPEN).catch(() => undefined);
   const own = open.filter(({ metadata }) => metadata?.handle !== undefined);
   for (const some of batchesOf(own, CLOSED_AT_ONCE))
     await Promise.allSettled(some.map(({ id }) => sessions.expire(id, {}, { stripeAccount })));
