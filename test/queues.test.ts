@@ -8,6 +8,7 @@ import { connect } from "../core/store/redis.ts";
 import { eventually, published, startService } from "../fixtures/service.ts";
 import { jobs } from "../schemas/jobs.ts";
 import { perform, type WorkerRow } from "../workers/job.ts";
+import { JobGroups } from "../workers/job-groups.ts";
 import { workerRows } from "../workers/rows.ts";
 
 const indexing = (id: string) => job("knowledge.index", id, { handle: "acme", documentId: "doc_1" });
@@ -280,4 +281,18 @@ t.test("a repeated job that stalled before it wrote the next one writes it as it
     await t.rejects(perform(runtime, row, bull as never, new AbortController().signal), UnrecoverableError);
     t.match(await runtime.queues.queue(queueName).getDelayed(), [{ name, data }]);
   }
+});
+
+t.test("many jobs that wait for room in their group are tried again one after the other", async (t) => {
+  const groups = new JobGroups();
+  for (let n = 0; n < 4; n++) t.ok(groups.enter("acme"));
+  t.notOk(groups.enter("acme"));
+  t.ok(groups.enter("other"));
+  const before = Date.now();
+  const times = Array.from({ length: 5000 }, () => groups.retryAt("acme"));
+  t.ok((times[0] as number) < before + 2000, "the first of them soon");
+  t.ok(times.every((at, n) => n === 0 || at >= (times[n - 1] as number) + 10));
+  for (let n = 0; n < 4; n++) groups.leave("acme");
+  t.ok(groups.enter("acme"));
+  t.ok(groups.retryAt("acme") < Date.now() + 2000, "and all of them soon once the group has been empty");
 });

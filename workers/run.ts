@@ -6,6 +6,7 @@ import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
 import { perform, repeat, type WorkerRow } from "./job.ts";
+import { JobGroups } from "./job-groups.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
 /** Ms between two sweeps of the outboxes, of those in constant use too, and between two heartbeats. */
@@ -21,10 +22,6 @@ const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFai
 
 /** Ms after which a job of a silent worker is stalled, and between two checks for stalled jobs, which then run again. */
 const STALL_OPTIONS = { lockDuration: 15_000, stalledInterval: 5000, maxStalledCount: 5 };
-
-/** Jobs of one group that a process runs at a time, and ms after which a job whose group is full is tried again. */
-const MAX_GROUP_JOBS = 4;
-const GROUP_RETRY_MS = 1000;
 
 /** Workers of a process. `close` lets running jobs finish or gives them back. */
 export interface Workers {
@@ -88,7 +85,7 @@ function startWorker(
     Object.assign(bull.opts, retryPolicy(bull.name));
     if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
     const group = row.group?.(bull.data as never);
-    if (group !== undefined && !groups.enter(group)) return delayJob(bull, token);
+    if (group !== undefined && !groups.enter(group)) return delayJob(bull, groups.retryAt(group), token);
     if (row.slotless) worker.concurrency++;
     await perform(runtime, row, bull, signalOf(row)).finally(() => {
       if (row.slotless) worker.concurrency--;
@@ -121,9 +118,9 @@ async function pauseAfterError(worker: Worker): Promise<void> {
   if (!worker.closing) await worker.resume();
 }
 
-/** Gives a job back to its queue for a moment, without counting a failed attempt. */
-async function delayJob(bull: BullJob, token: string | undefined): Promise<never> {
-  await bull.moveToDelayed(Date.now() + GROUP_RETRY_MS * (0.5 + Math.random()), token);
+/** Gives a job back to its queue until real ms, without counting a failed attempt. */
+async function delayJob(bull: BullJob, until: number, token: string | undefined): Promise<never> {
+  await bull.moveToDelayed(until, token);
   throw new DelayedError();
 }
 
@@ -131,23 +128,4 @@ async function delayJob(bull: BullJob, token: string | undefined): Promise<never
 function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
   const { attempts, backoff } = name in jobs ? jobs[name as JobName] : { attempts: 10, backoff: 2000 };
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
-}
-
-/** The running jobs of a queue by their groups: slow servers of one handle or account leave room for the jobs of all others. */
-class JobGroups {
-  readonly #running = new Map<string, number>();
-
-  /** True if a job of the group may run now; the job must `leave` afterwards. */
-  enter(group: string): boolean {
-    const running = this.#running.get(group) ?? 0;
-    if (running === MAX_GROUP_JOBS) return false;
-    this.#running.set(group, running + 1);
-    return true;
-  }
-
-  leave(group: string): void {
-    const left = (this.#running.get(group) ?? 0) - 1;
-    if (left > 0) this.#running.set(group, left);
-    else this.#running.delete(group);
-  }
 }
