@@ -42,11 +42,12 @@ export async function readDigest<T>(
 ): Promise<{ found: T[]; others: number }> {
   const items = await redis.lrange(list, 0, -1);
   const found: T[] = [];
-  while (items.length > 0 && found.length < MAX_DIGEST_ITEMS) {
-    const one = await read(items.shift() as string);
+  for (const [at, item] of items.entries()) {
+    if (found.length === MAX_DIGEST_ITEMS) return { found, others: items.length - at };
+    const one = await read(item);
     if (one !== undefined) found.push(one);
   }
-  return { found, others: items.length };
+  return { found, others: 0 };
 }
 
 function realHour(runtime: Runtime): number {
