@@ -66,7 +66,7 @@ export async function eraseLead(runtime: Runtime, input: Input<"handle" | "leadI
   // The mails come first: if this fails half way, the lead is still there and can be erased again.
   const digests = await withdrawNotices(runtime, input.handle, all);
   const copies = { handle: input.handle, address: addressDigest(lead.email) };
-  // What is there now is erased whatever the clocks say, and nothing of it is sent while the job waits.
+  // Everything that is stored by now is erased, whatever the clocks of processes say. None of it is sent while the job waits.
   await erasePerson(runtime, copies);
   const erasing = job("leads.erase", `leads.erase-${input.leadId}`, copies);
   const mailing = digests.map(({ round }) =>

@@ -67,7 +67,7 @@ async function expireSessions(caller: Caller, stripeAccount: string): Promise<vo
   const { sessions } = (await clientOf(caller)).checkout;
   const open: Stripe.Checkout.Session[] = [];
   const listed = sessions.list({ status: "open", limit: 100 }, { stripeAccount });
-  // What was listed is closed, even if a later page of the list fails.
+  // The listed ones are closed, even if a later page of the list fails.
   await listed.autoPagingEach((session) => open.push(session) < MAX_OPEN).catch(() => undefined);
   const own = open.filter(({ metadata }) => metadata?.handle !== undefined);
   for (const some of batchesOf(own, CLOSED_AT_ONCE))
