@@ -37,7 +37,7 @@ export async function epochOf(redis: Redis, handle: string): Promise<string> {
   return (await coalesce(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
 }
 
-/** The creation time of the handle, for one that was moved here that of its first installation: what visitors hold from before is not its own. */
+/** When the handle was first created, here or before it was moved here. What visitors hold from earlier is of another handle of its name. */
 export async function originOf(redis: Redis, handle: string): Promise<string> {
   const [since, createdAt] = await redis.hmget(keys.handle(handle), "since", "createdAt");
   return since ?? createdAt ?? "";

@@ -30,7 +30,7 @@ export type StoredLead = Lead & {
   unconfirmed?: LeadContent | undefined;
 };
 
-/** Where a lead comes from. */
+/** The page and the campaign of a lead. */
 export type LeadPlace = Pick<Lead, "pageSlug" | "campaignId">;
 
 export type LeadInput = LeadContent & LeadPlace & { language: string | undefined };
