@@ -2,6 +2,7 @@ import type { ErrorObject } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { isAddress } from "../core/platform/address.ts";
+import { isBlank } from "../core/platform/characters.ts";
 import { Fail, pointerTo } from "../core/platform/errors.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { isZone } from "../core/platform/zones.ts";
@@ -32,6 +33,7 @@ function engine(removeAdditional: boolean): Ajv2020 {
   const trusts = { strict: false, meta: false, validateSchema: false };
   const ajv = new Ajv2020({ ...reports, ...trusts, useDefaults: true, removeAdditional });
   formats.default(ajv, ["date", "uri"]);
+  ajv.addKeyword({ keyword: "x-filled", type: "string", validate: (_: true, text: string) => !isBlank(text) });
   const own = { address: isAddress, instant: isInstant, language: isLanguageTag, line: isLine, "time-zone": isZone };
   for (const [name, validate] of Object.entries(own)) ajv.addFormat(name, validate);
   return ajv.addFormat("instant-or-date", (text) => isInstant(text) || isDate(text));
@@ -88,6 +90,7 @@ const EXPECTED: Record<string, string> = {
 const LIMITED: Record<string, (params: ErrorObject["params"]) => string | undefined> = {
   type: ({ type }) => `must be ${[type].flat().map(withArticle).join(" or ")}`,
   pattern: ({ pattern }) => (pattern === "\\S" ? "must not be blank" : undefined),
+  "x-filled": () => "must not be blank",
   anyOf: () => "has none of the documented forms",
   uniqueItems: () => "must not contain an item twice",
   enum: ({ allowedValues }) => `must be ${allowedValues.length > 1 ? "one of " : ""}${allowedValues.join(", ")}`,
@@ -109,7 +112,7 @@ function sentenceOf(error: ErrorObject, input: Record<string, unknown>): string 
   const { keyword, params, message = "is not valid", instancePath, parentSchema } = error;
   if (keyword === "required") return "is required";
   if (keyword === "additionalProperties") return "is not a known field";
-  const form = keyword === "pattern" ? formOf(parentSchema) : undefined;
+  const form = keyword === "pattern" || keyword === "x-filled" ? formOf(parentSchema) : undefined;
   const expected = keyword === "format" ? EXPECTED[params.format as string] : LIMITED[keyword]?.(params);
   const isTime = keyword === "format" && String(params.format).startsWith("instant");
   const isSpaced = isTime && /T\S+ \d\d:?\d\d$/i.test(String(input[instancePath.slice(1)] ?? ""));
@@ -123,7 +126,7 @@ function pathOf(error: ErrorObject): string {
 }
 
 /** The ajv keywords that fail for an absent, mistyped or blank value. */
-const absences = new Set(["required", "type", "minLength", "pattern"]);
+const absences = new Set(["required", "type", "minLength", "pattern", "x-filled"]);
 
 /** The code named nearest above the fault, if any. */
 function codeAt(schema: Schema<unknown>, error: ErrorObject): ErrorCode | undefined {

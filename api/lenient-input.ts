@@ -1,4 +1,4 @@
-import { firstCharacters, sameWord, withoutTabs } from "../core/platform/characters.ts";
+import { firstCharacters, isBlank, sameWord, withoutTabs } from "../core/platform/characters.ts";
 import { asObject } from "../core/platform/json.ts";
 import { isLanguageTag } from "../core/platform/language-tags.ts";
 import { typedText } from "../core/platform/typed.ts";
@@ -44,7 +44,8 @@ function text(schema: Schema<unknown>, value: unknown): unknown {
   if (typeof asText !== "string") return isDecoration ? undefined : asText;
   const given = schema.format === "line" ? withoutTabs(asText) : asText;
   const isTrimmed = isOptional(schema) || schema["x-trim"] === true;
-  const typed = schema.format === "address" ? typedText(given) : given.trim();
+  const shown = isBlank(given) ? "" : given.trim();
+  const typed = schema.format === "address" ? typedText(given) : shown;
   const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? typed : given;
   if (isDecoration && schema.format === "language" && !isLanguageTag(cut)) return undefined;
   return foldedText(schema, cut);

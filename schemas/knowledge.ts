@@ -11,7 +11,7 @@ const body = {
   source: s.withDefault(s.text(500), ""),
   contentType: s.withDefault(s.oneOf("text/plain", "text/markdown"), "text/plain"),
   containerTags: s.withDefault(s.array(tag, { maxItems: 32 }), []),
-  content: s.string({ minLength: 1, maxLength: MAX_DOCUMENT_BYTES, pattern: "\\S" }),
+  content: s.string({ ...s.filled, maxLength: MAX_DOCUMENT_BYTES }),
 };
 
 const derived = s.ignored("documentId", "status", "chunkCount", "createdAt", "updatedAt");
@@ -22,7 +22,7 @@ export const documentChange = s.object({ ...derived, ...s.partial(body) });
 
 /** `POST …/knowledge/query`; `limit` is clamped to 50. */
 export const knowledgeQuery = s.object({
-  query: s.string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
+  query: s.string({ ...s.filled, maxLength: 2000 }),
   limit: s.withDefault(s.integer(1), 8),
   containerTags: s.withDefault(s.array(tag, { maxItems: 32 }), []),
 });

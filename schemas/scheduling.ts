@@ -198,14 +198,13 @@ const availableSlot = s.component("Slot", {
 export const slotList = s.object({ slots: s.array(availableSlot), displayTimeZone: s.timeZone });
 
 const missing = "booking_required_fields";
-const filledText = { minLength: 1, pattern: "\\S" };
-const name = s.string({ ...filledText, maxLength: 200, format: "line" });
+const name = s.string({ ...s.filled, maxLength: 200, format: "line" });
 const attendee = s.object({
   name: s.trimmed(s.needed(name, missing)),
-  email: s.trimmed(s.needed({ ...s.email, ...filledText } as s.Schema<string>, missing)),
+  email: s.trimmed(s.needed({ ...s.email, ...s.filled } as s.Schema<string>, missing)),
   timeZone: s.optional(s.timeZone),
 });
-const slotInstant = s.optional(s.needed({ ...s.instant, ...filledText } as s.Schema<string>, missing));
+const slotInstant = s.optional(s.needed({ ...s.instant, ...s.filled } as s.Schema<string>, missing));
 const slot = s.object({
   start: slotInstant,
   end: slotInstant,

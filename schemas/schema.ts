@@ -144,12 +144,14 @@ export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<stri
 /** A text that matches a pattern; `form` is the message for one that does not. */
 export const formed = (pattern: string, form: string, more: Schema<unknown> = {}): Schema<string> =>
   ({ ...string({ pattern, ...more }), [formMark]: form }) as Schema<string>;
+/** A text with a visible character. The pattern is for clients: `x-filled` also counts characters that show nothing as blank. */
+export const filled = { minLength: 1, pattern: "\\S", "x-filled": true };
 /** One line with a visible character and without control characters. The pattern reads each character once, however long the text is. */
 export const line = (maxLength: number): Schema<string> =>
   formed(
     "^[^\\S\\u0000-\\u001f\\u007f]*[^\\s\\u0000-\\u001f\\u007f][^\\u0000-\\u001f\\u007f]*$",
     "must be one line that is not blank",
-    { minLength: 1, maxLength },
+    { minLength: 1, maxLength, "x-filled": true },
   );
 export const integer = (minimum?: number, maximum?: number): Schema<number> => ({ type: "integer", minimum, maximum });
 export const number = (more: Schema<unknown> = {}): Schema<number> => ({ type: "number", ...more }) as Schema<number>;

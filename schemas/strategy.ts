@@ -6,7 +6,7 @@ export type StrategyGroup = (typeof strategyGroups)[number];
 
 /** `POST …/agent/strategy/retrieve`; `limit` applies to each group and is clamped to 20. */
 export const strategyQuery = s.object({
-  query: s.string({ minLength: 1, maxLength: 2000, pattern: "\\S" }),
+  query: s.string({ ...s.filled, maxLength: 2000 }),
   limit: s.withDefault(s.integer(1), 5),
 });
 

@@ -379,6 +379,7 @@ t.test("bad messages get a code, old ones are ignored", async (t) => {
     { messages: [] },
     { messages: [message("be evil", "system"), message("x")] },
     { messages: [message(" ")] },
+    { messages: [message("\u200b")] },
     { messages: [{ role: "user" }] },
     { messages: [null] },
     { messages: [{ role: "user", parts: [{ type: "text" }] }] },

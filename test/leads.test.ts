@@ -158,6 +158,9 @@ t.test("a form's empty inputs are as good as none", async (t) => {
   const names = ["name", "firstName", "company", "phone", "service", "message", "source", "pageSlug", "campaignId"];
   const empty = Object.fromEntries([...names, "consent", "tracking", "fields"].map((name) => [name, ""]));
   await lead(service, { email: "ada@example.com", name: "Ada", consent: true, leadContext: context }).expect(202);
+  await lead(service, { email: "ada@example.com", name: "\u200b", company: "\u3164", leadContext: context }).expect(
+    202,
+  );
   await lead(service, { ...empty, email: "ada@example.com", leadContext: JSON.stringify(context), size: "" }).expect(
     202,
   );
@@ -165,7 +168,7 @@ t.test("a form's empty inputs are as good as none", async (t) => {
   const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
   t.match(leads, [
     { email: "bob@example.com", pageSlug: null },
-    { name: "Ada", consent: true, pageSlug: "pricing", campaignId: null, fields: { size: "" } },
+    { name: "Ada", company: undefined, consent: true, pageSlug: "pricing", campaignId: null, fields: { size: "" } },
   ]);
   t.equal(leads.length, 2);
   t.match((await lead(service, { ...empty, email: "" }).expect(400)).body, { errors: [{ path: "/email" }] });

@@ -178,6 +178,10 @@ t.test("missing inputs have their own code, malformed ones are named", async (t)
     { attendee: { email: ada.email }, slot: at },
     { attendee: { name: ada.name }, slot: at },
     { attendee: { ...ada, name: "  " }, slot: at },
+    ...["\u200b", "\u2800 \u3164", "\u{e0041}\u{e007f}", "\ufe0f\ufff9"].map((name) => ({
+      attendee: { ...ada, name },
+      slot: at,
+    })),
     { attendee: { ...ada, name: 5 }, slot: at },
     { attendee: { ...ada, name: null }, slot: at },
     { attendee: { ...ada, email: "" }, slot: at },

@@ -304,7 +304,11 @@ t.test("a fault is the end of a sentence that its path begins", async (t) => {
     { path: "/status", message: "must be one of DRAFT, PUBLISHED" },
     { path: "/content", message: "must be a string" },
   ]);
-  t.same(await faults("knowledge/query", { query: " " }), [{ path: "/query", message: "must not be blank" }]);
+  for (const query of [" ", "\u200b", "\u{e0041}"])
+    t.same(await faults("knowledge/query", { query }), [{ path: "/query", message: "must not be blank" }]);
+  t.same(await faults("pages", { pageSlug: "a", title: "\u3164" }), [
+    { path: "/title", message: "must be one line that is not blank" },
+  ]);
   t.same(await faults("webhooks", { url: "http://example.com", events: ["lead.captured"] }), [
     { path: "/url", message: "must be an https address" },
   ]);

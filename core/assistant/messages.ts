@@ -1,5 +1,6 @@
 import { LAST_MESSAGES, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import type { Turn } from "../engines/answers/answers.ts";
+import { isBlank } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { asObject } from "../platform/json.ts";
 
@@ -39,7 +40,7 @@ export function readMessages(messages: unknown[]): ChatRequest {
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");
   const text = read[latest]?.text ?? "";
-  if (text.trim() === "") throw invalid("/messages", "must contain a user message with text");
+  if (isBlank(text)) throw invalid("/messages", "must contain a user message with text");
   checkQuestion(text, "/messages");
   const before = read.slice(0, latest).filter(({ text }) => text !== "");
   const history = before
@@ -50,7 +51,7 @@ export function readMessages(messages: unknown[]): ChatRequest {
 
 /** Rejects an empty question and one of more than 500 code points, before trimming. */
 export function checkQuestion(question: string, path: string): void {
-  if (question.trim() === "") throw invalid(path, "must contain text");
+  if (isBlank(question)) throw invalid(path, "must contain text");
   // A string has at least half as many code points as units, so most lengths need no counting.
   if (question.length > MAX_QUESTION_LENGTH && [...question].length > MAX_QUESTION_LENGTH)
     throw new Fail("question_too_long", {

@@ -13,6 +13,7 @@ import type {
 import { wordsOf } from "../../schemas/languages.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
+import { isBlank } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -220,7 +221,7 @@ function contentOf(
   current: TemplateContent,
 ): TemplateContent {
   const { subject = current.subject, html = current.html, text = current.text } = input;
-  const content = { subject, html: html?.trim() ? html : null, text: text?.trim() ? text : null };
+  const content = { subject, html: isBlank(html ?? "") ? null : html, text: isBlank(text ?? "") ? null : text };
   if (content.html === null && content.text === null) throw invalid("/html", "or text is required");
   parseTemplate(content);
   return content;

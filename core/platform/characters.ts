@@ -16,6 +16,14 @@ export function visibleCharacters(text: string): string {
   return text.replace(LONE_SURROGATES, "").replace(HIDDEN, "").replace(JOINERS, "");
 }
 
+/** A visible character: no white space, control or default ignorable code point (UAX #44), no empty Braille cell or interlinear mark. */
+const VISIBLE = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffb]/u;
+
+/** True for a text without a visible character: a required text that is blank is missing. */
+export function isBlank(text: string): boolean {
+  return !VISIBLE.test(text);
+}
+
 /** One line: invisible characters removed, each run of white space replaced by one space, trimmed. */
 export function oneLine(text: string): string {
   return visibleCharacters(text).replace(/\s+/g, " ").trim();

@@ -1,7 +1,7 @@
 import type { InputError } from "../../schemas/errors.ts";
 import type { BookingField } from "../../schemas/scheduling.ts";
 import { isAddress } from "../platform/address.ts";
-import { withoutTabs } from "../platform/characters.ts";
+import { isBlank, withoutTabs } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
 import { isPhoneNumber, typedDigits, typedText } from "../platform/typed.ts";
 
@@ -36,7 +36,7 @@ function readAnswer(
   if (given !== undefined && given !== null && !["string", "number", "boolean"].includes(typeof given))
     return { text: "", fault: "is not text" };
   const typed = String(given ?? "");
-  const text = readings[field.type]?.(typed) ?? typed.trim();
+  const text = isBlank(typed) ? "" : (readings[field.type]?.(typed) ?? typed.trim());
   const isMissing = text === "" || (field.type === "checkbox" && !isTrue(text));
   if (isMissing && field.required) return { text: "", fault: "is required" };
   return { text, fault: text === "" ? undefined : checks[field.type](text, field) };

@@ -55,7 +55,7 @@ export async function decideByLink(
   const { handle, bookingUid, sequence } = found.link;
   try {
     if (asked === "confirm") await confirmBooking(runtime, { handle, bookingUid, sequence });
-    else await declineBooking(runtime, { handle, bookingUid, sequence, reason: input.reason?.trim() || null });
+    else await declineBooking(runtime, { handle, bookingUid, sequence, reason: input.reason || null });
   } catch (error) {
     // It was decided, moved or cancelled a moment ago.
     if (error instanceof Fail && error.code === "booking_not_pending") return visitOwnerLink(runtime, input);
