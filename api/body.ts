@@ -47,18 +47,57 @@ async function parsedBody(ctx: Context, row: Row, limit: number): Promise<Record
     ctx,
     parserOf(limit)(ctx, async () => {}),
   );
-  return plain(ctx.request.body, row.maxValues);
+  const isForm = ctx.request.is([...types.urlencoded, ...types.multipart]);
+  return plain(isForm ? formFields(ctx.request.body as FormBody) : ctx.request.body, row.maxValues);
 }
+
+/** A form as the parser reads it: the text of one that is URL-encoded, the fields of one in parts. */
+type FormBody = string | Record<string, string | string[]>;
 
 /** The fields of the query; a repeated one is a list. Linear in its length, as Koa's own parser is not. */
 export function readQuery({ querystring }: Context): Record<string, unknown> {
-  const found = new Map<string, string[]>();
-  for (const [name, value] of new URLSearchParams(querystring)) {
+  const found = grouped(new URLSearchParams(querystring));
+  return Object.fromEntries([...found].map(([name, all]) => [name, oneOrList(all)]));
+}
+
+/**
+ * The fields of a form, whatever its type: a repeated name, `days[]` and `days[0]` are a list, and `fields[size]` is the field `size` of
+ * `fields`. A value without a name is dropped.
+ */
+function formFields(body: FormBody): Record<string, unknown> {
+  const pairs = typeof body === "string" ? [...new URLSearchParams(body)] : pairsOf(body);
+  const named = pairs.filter(([name]) => name !== "").map(([name, value]) => fieldOf(name, value));
+  return Object.fromEntries([...grouped(named)].map(([name, parts]) => [name, wholeOf(parts)]));
+}
+
+function fieldOf(name: string, value: string): [name: string, part: [name: string, value: string]] {
+  const single = name.replace(/\[\d*\]$/, "");
+  const [, outer = single, inner = ""] = /^([^[]+)\[(.+)\]$/.exec(single) ?? [];
+  return [outer, [inner, value]];
+}
+
+/** The parts of a field; the one without a name is its own value. */
+function wholeOf(parts: [name: string, value: string][]): unknown {
+  const { "": own, ...rest } = Object.fromEntries([...grouped(parts)].map(([name, all]) => [name, oneOrList(all)]));
+  return Object.keys(rest).length > 0 ? rest : own;
+}
+
+function pairsOf(fields: Record<string, string | string[]>): [name: string, value: string][] {
+  return Object.entries(fields).flatMap(([name, all]) => [all].flat().map((value): [string, string] => [name, value]));
+}
+
+function grouped<V>(pairs: Iterable<[name: string, value: V]>): Map<string, V[]> {
+  const found = new Map<string, V[]>();
+  for (const [name, value] of pairs) {
     const all = found.get(name);
     if (all) all.push(value);
     else found.set(name, [value]);
   }
-  return Object.fromEntries([...found].map(([name, all]) => [name, all.length > 1 ? all : all[0]]));
+  return found;
+}
+
+function oneOrList(all: string[]): string | string[] | undefined {
+  return all.length > 1 ? all : all[0];
 }
 
 function hasBody(ctx: Context): boolean {
@@ -80,15 +119,14 @@ async function isEmpty({ req }: Context): Promise<boolean> {
 /** koa-body checks its options whenever a parser is made, so there is one for each limit. */
 const parserOf = lazyByKey((limit: number) =>
   koaBody({
-    text: false,
+    // Its own parser drops the twenty-first value of a name.
+    urlencoded: false,
     multipart: true,
     jsonTypes: types.json,
-    urlencodedTypes: types.urlencoded,
+    textTypes: types.urlencoded,
     multipartTypes: types.multipart,
     jsonLimit: limit,
-    formLimit: limit,
-    // A dot is part of a field's name.
-    queryString: { allowDots: false },
+    textLimit: limit,
     formidable: {
       maxFieldsSize: limit,
       maxFields: 200,
@@ -102,14 +140,11 @@ const parserOf = lazyByKey((limit: number) =>
 
 /**
  * A part without a file name is a field, whatever its type (RFC 7578, section 4.4); an empty file input has an empty one. The parser has
- * decoded the part, and would take the name of its transfer encoding for that of a character set. `topic[]` is a list named `topic`, as in
- * a form of the other type.
+ * decoded the part, and would take the name of its transfer encoding for that of a character set.
  */
-function readPart<P extends { name: string | null; originalFilename: string | null; mimetype: string | null }>(
-  part: P,
-): P {
+function readPart<P extends { originalFilename: string | null; mimetype: string | null }>(part: P): P {
   const mimetype = part.originalFilename ? part.mimetype : null;
-  return Object.assign(part, { name: part.name?.replace(/\[\]$/, "") ?? null, mimetype, transferEncoding: "utf-8" });
+  return Object.assign(part, { mimetype, transferEncoding: "utf-8" });
 }
 
 /** Maps the parsers' and the connection's errors: bytes that break off or can't be decoded or parsed are a client error. */

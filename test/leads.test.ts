@@ -90,6 +90,36 @@ t.test("a form's fields may have names of any language, with dots, and of lists"
   t.match(answer.body, { code: "sender_profile_not_found" }, "the mapping is read");
 });
 
+t.test("both types of forms have lists of any length and nested fields", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  const days = Array.from({ length: 25 }, (_, at) => ["day", `${at}`]);
+  const numbered = ["Mon", "Tue"].map((day, at) => [`week[${at}]`, day]);
+  const nested = [
+    ["fields[size]", "M"],
+    ["fields[colour][]", "red"],
+    ["tracking[utm]", "mail"],
+    ["other[a][b]", "x"],
+    ["", "x"],
+  ];
+  const pairs = [["email", "ada@example.com"], ["constructor", "Eiffel"], ...days, ...numbered, ...nested];
+  const form = pairs.map(([name = "", value = ""]): [string, string] => [named(name), value]);
+  await service.visitor
+    .post(route)
+    .type("form")
+    .send(String(new URLSearchParams(pairs)))
+    .expect(202);
+  await parts(service, [named("email"), "bob@example.com"], ...form.slice(1)).expect(202);
+  const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
+  const [day, week] = [days.map(([, value]) => value).join(", "), "Mon, Tue"];
+  const fields = { size: "M", colour: "red", day, week, constructor: "Eiffel" };
+  t.equal(leads.length, 2);
+  for (const one of leads) {
+    t.same(one.fields, fields);
+    t.same(one.tracking, { utm: "mail" });
+  }
+});
+
 t.test("a part of a form may name its type and its transfer encoding, and a file input may be empty", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
