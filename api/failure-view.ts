@@ -1,8 +1,9 @@
 import type { Fail } from "../core/platform/errors.ts";
+import { formatWait } from "../core/platform/formats.ts";
 import type { ErrorCode, InputError } from "../schemas/errors.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./card.ts";
-import { html, type Part, sentence } from "./html.ts";
+import { type Html, html, type Part, sentence } from "./html.ts";
 import type { Request } from "./request.ts";
 import type { View } from "./route.ts";
 
@@ -39,7 +40,7 @@ export const browserPage = { headerInputs: ["cookie"], errorView: failureView } 
 export function failureView(fail: Fail, request: Request): View {
   const language = request.language();
   const words = wordsOf(language);
-  const { title, advice } = words.failures[failureName(fail, request)];
+  const { title, advice } = failureWords(fail, request, language);
   // A row with its own text is one whose fields were not typed by the visitor.
   const wrong = request.failureTexts[fail.code] ? undefined : mistakes(fail.details.errors ?? [], words);
   const body = html`<p>${wrong ?? advice}</p>\n${nextLink(fail, request, words)}`;
@@ -47,9 +48,15 @@ export function failureView(fail: Fail, request: Request): View {
   return cardView({ language, title, status: fail.status, body, script, isFramed: true });
 }
 
-/** The text of a failure: the row's choice, else that of the code, else that of the status. */
-export function failureName({ code, status }: Fail, { failureTexts }: Request): FailureName {
-  return failureTexts[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
+/** The words for a failure: the row's choice, else those of the code, else those of the status. A limit tells how long to wait. */
+export function failureWords(
+  { code, status, details }: Fail,
+  { failureTexts }: Request,
+  language: string,
+): { title: string; advice: Html } {
+  const name = failureTexts[code] ?? byCode[code] ?? byStatus[status] ?? "invalid";
+  const { title, advice } = wordsOf(language).failures[name];
+  return { title, advice: sentence(advice, { time: html`${formatWait(details.retryAfter ?? 1, language)}` }) };
 }
 
 /** The invalid fields, by name; undefined if none is. */

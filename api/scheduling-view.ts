@@ -7,7 +7,7 @@ import { bookingFacts, type EventPage, type OwnerState, type OwnerVisit } from "
 import { hasWords, languages, type Words, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import type { Booking, BookingAnswer, PublicEvent } from "../schemas/scheduling.ts";
 import { cardLink, cardView, factList } from "./card.ts";
-import { failureName } from "./failure-view.ts";
+import { failureWords } from "./failure-view.ts";
 import {
   type Html,
   html,
@@ -127,7 +127,7 @@ function previewAt({ address, runtime }: Request, preview: Omit<LinkPreview, "ur
 /** The page of a failure: its sentence and the next step. It never reveals whether something hidden exists. */
 export function schedulingFailure(fail: Fail, request: Request): View {
   const language = languageOf(request);
-  const { title, advice } = wordsOf(language).failures[failureName(fail, request)];
+  const { title, advice } = failureWords(fail, request, language);
   const body = html`${plain(title, html`<p>${advice}</p>${wayOn(fail, request, language)}`)}\n${script}`;
   return pageView({ language, title, body, status: fail.status, isPrivate: true, isEmbedded: true });
 }

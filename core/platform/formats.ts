@@ -13,8 +13,22 @@ export function formatTime(
 
 /** A duration in minutes, in a language. */
 export function formatMinutes(minutes: number, language: string): string {
-  const format = new Intl.NumberFormat(localeOf(language), { style: "unit", unit: "minute", unitDisplay: "long" });
-  return format.format(minutes);
+  return formatUnits(minutes, "minute", language);
+}
+
+/** A time to wait in seconds, in a language: rounded up to the longest unit of which it has at least one and a half. */
+export function formatWait(seconds: number, language: string): string {
+  const units: [unit: string, length: number][] = [
+    ["day", 86_400],
+    ["hour", 3600],
+    ["minute", 60],
+  ];
+  const [unit, length] = units.find(([, length]) => seconds >= 1.5 * length) ?? ["second", 1];
+  return formatUnits(Math.max(1, Math.ceil(seconds / length)), unit, language);
+}
+
+function formatUnits(count: number, unit: string, language: string): string {
+  return new Intl.NumberFormat(localeOf(language), { style: "unit", unit, unitDisplay: "long" }).format(count);
 }
 
 /** An amount in the smallest unit of its currency, as Stripe counts it (docs.stripe.com/currencies), in a language, with all its digits. */

@@ -9,6 +9,7 @@ import {
 import { addressDigest } from "../platform/address.ts";
 import { delayUntil, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
+import { formatWait } from "../platform/formats.ts";
 import type { Caller, EventJob, Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -224,8 +225,8 @@ function networkLimit(env: Runtime["env"], visitor: Visitor = {}): { interval: n
 
 /** `rate_limited` for a network whose bucket has no token for `wait` real ms. */
 function networkLimited(wait: number): Fail {
-  const minutes = Math.ceil(wait / 60_000);
-  const detail = `Too many bookings were made or changed from this network. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+  const time = formatWait(wait / 1000, "en");
+  const detail = `Too many bookings were made or changed from this network. Try again in ${time}.`;
   return limited("network", detail, wait);
 }
 
