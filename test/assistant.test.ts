@@ -407,6 +407,9 @@ t.test("bad messages get a code, old ones are ignored", async (t) => {
   t.equal((await post(service, { messages: [rich], trigger: "submit-message", more: {} })).status, 200);
   const parts = ["How much is", "", "a city bike?"].map((text) => ({ type: "text", text }));
   t.equal(readMessages([{ role: "user", parts }]).question, "How much is\na city bike?", "parts are not one word");
+  const full = [message("x".repeat(300)), message("x".repeat(200))].flatMap((one) => one.parts);
+  const longest = { role: "user", parts: full };
+  t.equal((await post(service, { messages: [longest] })).status, 200, "only the visitor's characters count");
 });
 
 t.test("an answer can be replayed, from the start or after an event, with the chat's id", async (t) => {

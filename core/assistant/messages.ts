@@ -30,7 +30,8 @@ const MAX_HISTORY_MESSAGES = 12;
 
 interface Message {
   role: "user" | "assistant";
-  text: string;
+  /** Of its parts; line breaks between them are not the visitor's and don't count. */
+  texts: string[];
   sectionShown: boolean;
 }
 
@@ -39,14 +40,15 @@ export function readMessages(messages: unknown[]): ChatRequest {
   const ignored = Math.max(0, messages.length - LAST_MESSAGES);
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");
-  const text = read[latest]?.text ?? "";
-  if (isBlank(text)) throw invalid("/messages", "must contain a user message with text");
-  checkQuestion(text, "/messages");
-  const before = read.slice(0, latest).filter(({ text }) => text !== "");
+  const texts = read[latest]?.texts ?? [];
+  const written = texts.join("");
+  if (isBlank(written)) throw invalid("/messages", "must contain a user message with text");
+  checkQuestion(written, "/messages");
+  const before = read.slice(0, latest).filter(({ texts }) => texts.length > 0);
   const history = before
     .slice(-MAX_HISTORY_MESSAGES)
-    .map(({ role, text }) => ({ role, text: text.slice(0, MAX_HISTORY_LENGTH) }));
-  return { question: text.trim(), history, sectionShown: read.some((message) => message.sectionShown) };
+    .map(({ role, texts }) => ({ role, text: texts.join("\n").slice(0, MAX_HISTORY_LENGTH) }));
+  return { question: texts.join("\n").trim(), history, sectionShown: read.some((message) => message.sectionShown) };
 }
 
 /** Rejects an empty question and one of more than 500 code points, before trimming. */
@@ -64,8 +66,11 @@ function readMessage(message: unknown, at: number): Message {
   if (role !== "user" && role !== "assistant") throw invalid(`/messages/${at}/role`, "must be user or assistant");
   if (!Array.isArray(parts)) throw invalid(`/messages/${at}/parts`, "must be an array");
   const texts = parts.map((part, place) => textOf(part, `/messages/${at}/parts/${place}`));
-  const text = texts.filter((one) => one !== "").join("\n");
-  return { role, text, sectionShown: parts.some((part) => part?.type === "tool-renderLeadQualificationSection") };
+  return {
+    role,
+    texts: texts.filter((text) => text !== ""),
+    sectionShown: parts.some((part) => part?.type === "tool-renderLeadQualificationSection"),
+  };
 }
 
 function textOf(part: unknown, path: string): string {
