@@ -447,6 +447,23 @@ t.test("a repeated request with the same key gets the first answer, another body
   await ask("intro", "2026-10-05T09:00:00Z").set("Idempotency-Key", "k".repeat(256)).expect(400);
 });
 
+t.test("a stored answer is not repeated for an event type that is not public any more", async (t) => {
+  const { event, book, owner, service } = await openStage(t);
+  const eventTypeId = await event({ slug: "intro" });
+  const ask = (more = {}) => book("intro", "2026-10-05T09:00:00Z", 30, more).set("Idempotency-Key", "key-1");
+  const first = await ask().expect(201);
+  const change = (fields: object) => owner.put(`${base}/event-types/${eventTypeId}`).send(fields).expect(200);
+  for (const hidden of [{ hidden: true }, { hidden: false, status: "PAUSED" }]) {
+    await change(hidden);
+    for (const more of [{}, { unknown: 1 }])
+      t.match((await ask(more).expect(404)).body, { code: "event_type_not_found" }, JSON.stringify(hidden));
+  }
+  await change({ status: "ACTIVE" });
+  t.same((await ask().expect(201)).body, first.body);
+  await service.runtime.redis.hset(keys.handle("acme"), "status", "INACTIVE");
+  await ask().expect(404);
+});
+
 t.test("only successes are stored under a key", async (t) => {
   const { event, book, owner } = await openStage(t);
   await event({ slug: "intro" });

@@ -62,11 +62,15 @@ export async function rescheduleBooking(
   );
 }
 
-/** The response of an earlier request with the same key, or one that this request completes for it; undefined if there is none. */
+/**
+ * The response of an earlier request with the same key, or one that this request completes for it; undefined if there is none.
+ * `event_type_not_found` if the event type is not public any more.
+ */
 async function earlierAnswer(runtime: Runtime, request: BookingRequest): Promise<BookingAnswer | undefined> {
-  const { handle, idempotency } = request;
+  const { handle, eventSlug, idempotency } = request;
   const record = idempotency && (await runtime.redis.get(idempotency.key));
   if (!record) return undefined;
+  await findBookableEvent(runtime, handle, eventSlug);
   const stored = readStoredAnswer(idempotency, record);
   if ("answer" in stored) return stored.answer;
   // The first request's process ended before it opened the checkout.
