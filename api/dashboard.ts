@@ -43,7 +43,7 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
     ctx.set("Allow", "GET");
     throw new Fail("method_not_allowed");
   }
-  if (!(await isAdmitted(runtime, ctx))) return sendView(ctx, asksForPassword);
+  await admitOrAskPassword(runtime, ctx.get("authorization"));
   const board = boards.get(runtime) ?? openBoard(runtime);
   boards.set(runtime, board);
   await (await board).routes()(ctx as never, async () => {
@@ -51,21 +51,14 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
   });
 }
 
-const asksForPassword: View = {
-  type: "text/plain; charset=utf-8",
-  status: 401,
-  headers: { ...headers, "WWW-Authenticate": 'Basic realm="queues", charset="UTF-8"' },
-  body: "METRICS_TOKEN is the password.\n",
-};
-
-/** False if the browser must ask for the password. */
-async function isAdmitted(runtime: Runtime, ctx: Context): Promise<boolean> {
+/** A browser that is not admitted asks for the password. */
+async function admitOrAskPassword(runtime: Runtime, authorization: string): Promise<void> {
   try {
-    await admit(runtime, metrics, { authorization: asBearer(ctx.get("authorization")), handle: undefined });
-    return true;
+    await admit(runtime, metrics, { authorization: asBearer(authorization), handle: undefined });
   } catch (error) {
     if (!(error instanceof Fail) || error.status !== 401) throw error;
-    return false;
+    const challenge = 'Basic realm="queues", charset="UTF-8"';
+    throw new Fail(error.code, { detail: "METRICS_TOKEN is the password.", challenge });
   }
 }
 

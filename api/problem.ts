@@ -36,9 +36,10 @@ function headersOf(status: number, retryAfter: number | undefined): Record<strin
   };
 }
 
-/** The challenge of RFC 6750 (section 3), which has at least one parameter: the error of the token, if one was sent. */
+/** The challenge of the failure, else that of RFC 6750 (section 3), which has at least one parameter: the error of the token, if one was sent. */
 function authenticate({ status, code, details }: Fail, more: Record<string, string>): Record<string, string> {
   if (status !== 401 && code !== "insufficient_scope") return {};
+  if (details.challenge) return { "WWW-Authenticate": details.challenge };
   const { scope = more.scope } = details;
   const parameters = { ...(code === "missing_bearer_token" ? {} : { error: code }), ...more, ...(scope && { scope }) };
   const written = Object.entries(parameters).map(([name, value]) => `${name}="${value}"`);

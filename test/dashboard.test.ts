@@ -10,6 +10,9 @@ t.test("METRICS_TOKEN opens the queue board, as bearer or as a browser's passwor
   const { visitor } = await startService(t, { env: { METRICS_TOKEN: token } });
   const refused = await visitor.get("/queues").expect(401);
   t.match(refused.headers["www-authenticate"], /^Basic /);
+  t.match(refused, { type: "application/problem+json", body: { code: "missing_bearer_token" } });
+  const browser = await visitor.get("/queues").set("Accept", "text/html").expect(401);
+  t.match(browser, { type: "text/html", headers: { "www-authenticate": /^Basic / } });
   for (const wrong of ["Bearer other", `Basic ${btoa("anyone:other")}`, `Basic ${btoa(token)}`, "Basic ?"])
     await visitor.get("/queues/api/queues").set("Authorization", wrong).expect(401);
   for (const right of [`Bearer ${token}`, password]) {
