@@ -2,7 +2,7 @@ import * as core from "../core/email/face.ts";
 import * as shape from "../schemas/email.ts";
 import { type Words, wordsOf } from "../schemas/languages.ts";
 import { listOf, listQuery, nothing, object, string } from "../schemas/schema.ts";
-import { type CardContent, cardView } from "./card.ts";
+import { type CardContent, cardLink, cardView } from "./card.ts";
 import { html, sentence } from "./html.ts";
 import type { Request } from "./request.ts";
 import { anyone, operator, page, type Row, route, user, type View } from "./route.ts";
@@ -187,12 +187,12 @@ const noReferrer = { "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"
 /** The page of an unsubscribe link in the visitor's language: a question, or the result and how to undo it. */
 function unsubscribeView({ link }: core.UnsubscribeVisit, request: Request): View {
   const language = request.language();
-  const content = unsubscribeContent(link, wordsOf(language).unsubscribe);
+  const content = unsubscribeContent(link, wordsOf(language));
   return cardView({ language, ...content, status: link ? 200 : 404, headers: noReferrer });
 }
 
-function unsubscribeContent(link: core.UnsubscribeVisit["link"], words: Words["unsubscribe"]): CardContent {
-  if (!link) return { title: words.title, body: html`<p>${words.missing}</p>` };
+function unsubscribeContent(link: core.UnsubscribeVisit["link"], { unsubscribe: words, ways }: Words): CardContent {
+  if (!link) return { title: words.title, body: [html`<p>${words.missing}</p>\n`, cardLink(ways.home, "/")] };
   const saying = (text: string) => html`<p>${sentence(text, { address: link.recipient, sender: link.from })}</p>\n`;
   const button = (name: string, value: string, label: string) =>
     html`<form method="post"><button type="submit" name="${name}" value="${value}">${label}</button></form>`;

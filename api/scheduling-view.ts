@@ -207,13 +207,15 @@ const deadLinks: Partial<Record<OwnerState, number>> = { expired: 410, over: 410
 
 /** The page behind a link in an owner's mail: the booking, its status, and the decision that the link asks for. */
 export function ownerBookingView({ state, language, host, facts }: OwnerVisit): View {
-  const { title, status, form } = ownerContent(state, wordsOf(language).ownerBookingPage);
+  const { ownerBookingPage, ways } = wordsOf(language);
+  const { title, status, form } = ownerContent(state, ownerBookingPage);
+  const isDead = deadLinks[state] !== undefined;
   const list = facts.length > 0 && factList(facts.map(([name, value, address]) => [name, factValue(value, address)]));
   return cardView({
     language,
     title,
     status: deadLinks[state] ?? 200,
-    body: [host && html`<p dir="auto">${host}</p>`, status, list, form],
+    body: [host && html`<p dir="auto">${host}</p>`, status, list, form, isDead && cardLink(ways.home, "/")],
     headers: { "Referrer-Policy": "no-referrer" },
   });
 }

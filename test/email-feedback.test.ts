@@ -420,6 +420,7 @@ t.test("an unsubscribe page shows its state, undoes it, and uses the visitor's l
   await send("undo=1");
   t.match((await acme.ask({ to: ["ann@far.example"] })).body, { code: "email_recipient_suppressed" });
   const gone = await service.visitor.get("/v2/public/email/unsubscribe/x").set("Accept-Language", "de").expect(404);
+  t.match(gone.text, /href="\/">Zur Startseite</, "a dead link leads on");
   t.match(
     gone.text,
     /<html lang="de".*unvollständig oder funktioniert nicht mehr\. Verwenden Sie den aus der neuesten/s,

@@ -134,6 +134,7 @@ t.test(
         const page = await visitor[verb](path).expect(status);
         t.match(page.headers["content-type"], "text/html", path);
         t.match(page.text, words, path);
+        t.equal(page.text.includes('href="/"'), status >= 400, "a dead link leads on");
       }
     };
     for (const path of [
