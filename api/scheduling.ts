@@ -118,7 +118,7 @@ export const schedulingRows: Row[] = [
     empty: unchanged,
     summary: "List available slots",
     description:
-      "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes with every booking.",
+      "Lists the slots that start from `start` to before `end`, at most 62 days. `ETag` changes when the slots do.",
     failures: ["event_type_not_found"],
   }),
   route(`POST ${event}/bookings`, anyone, shape.newBooking, core.createBooking, {
