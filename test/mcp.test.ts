@@ -210,6 +210,25 @@ t.test("each tool and each of its arguments has a description, and lists contain
   await client.close();
 });
 
+t.test("a tool says of its answer what the OpenAPI document says of the same shape", async (t) => {
+  const service = await startWithKnowledge(t);
+  const client = await current(modern)(service, await tokenFor(service, all));
+  const { tools } = await client.listTools();
+  const { schemas } = (await service.visitor.get("/openapi.json").expect(200)).body.components;
+  type Answering = { outputSchema: { properties: Record<string, unknown> } };
+  const answers = { pages_read: ["page", "Page"], strategy_query: ["worked_examples", "StrategyGroup"] } as const;
+  for (const [tool, [property, shape]] of Object.entries(answers)) {
+    const { outputSchema } = tools.find(({ name }) => name === tool) as unknown as Answering;
+    t.match(notesOf(outputSchema.properties[property]), notesOf(schemas[shape]), tool);
+  }
+  await client.close();
+});
+
+function notesOf(shape: unknown): Record<string, string | undefined> {
+  const { properties } = shape as { properties: Record<string, { description?: string }> };
+  return Object.fromEntries(Object.entries(properties).map(([name, { description }]) => [name, description]));
+}
+
 t.test("401 and 403 name the metadata and the missing scope", async (t) => {
   const service = await startWithKnowledge(t);
   const metadata = "http://service.test/.well-known/oauth-protected-resource/mcp/acme/mcp";

@@ -48,7 +48,8 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
   const schema = publishedOf(accepted);
   const source = sourceOf(schema);
   const [{ components }, name] = [how, nameOf(source)];
-  if (components === undefined || name === undefined) return converted(schema, how);
+  if (name === undefined) return converted(schema, how);
+  if (components === undefined) return converted(schema, { owner: name });
   components[name] ??= converted(source, { owner: name, components });
   const reference = { $ref: `#/components/schemas/${name}` };
   return isNullable(schema) && !isNullable(source) ? { anyOf: [reference, { type: "null" }] } : reference;
