@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { day, delayUntil, hour } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
 
 /** Maximum number of single mails of a kind to a handle's owners in an hour; further news comes in one digest at its end. */
@@ -12,26 +13,26 @@ const DIGEST_GRACE_MS = 5_000;
 /** Real ms for which a digest's items are stored beyond the hour: the digest of an outage may have to be made again. */
 const DIGEST_RETENTION_MS = day;
 
-/** The record that a notice is about, the notices of the hour, and the prefix of the digests. */
-type NoticeKeys = Record<"record" | "notices" | "digests", string>;
-
-/**
- * Decides, once per field of a record, how owners are told of it: "mail" for a mail at once, "gone" if the record is erased, else the
- * round of the digest, which has the item.
- */
-export function decideNotice(
-  runtime: Runtime,
-  noticeKeys: NoticeKeys,
-  notice: { field: string; item: string },
-): Promise<string> {
-  const hourMs = realHour(runtime);
-  const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs, keepMs: hourMs + DIGEST_RETENTION_MS };
-  return scripts.decideNotice(runtime.redis, noticeKeys, { ...notice, ...limits });
+/** News for owners: the record that it is about, the notices of the hour, the prefix of the digests, and the job of a digest. */
+interface News extends Record<"record" | "notices" | "digests", string> {
+  field: string;
+  item: string;
+  job: { name: "leads.digest" | "scheduling.digest"; id: string };
 }
 
-/** Real ms until the digest of a round is due. */
-export function digestDelay(runtime: Runtime, round: string): number {
-  return Math.max(0, Number(round) + realHour(runtime) + DIGEST_GRACE_MS - Date.now());
+/**
+ * Decides, once per field of a record, whether owners are mailed of it at once. Else its item comes in the digest of the hour, which this
+ * schedules, or the record is erased. Jobs of the same id are deduplicated: each item of an hour may request its digest.
+ */
+export async function isMailedAtOnce(runtime: Runtime, handle: string, news: News): Promise<boolean> {
+  const { field, item, job: digest, ...noticeKeys } = news;
+  const hourMs = Math.max(1, delayUntil(runtime, runtime.now() + hour));
+  const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs, keepMs: hourMs + DIGEST_RETENTION_MS };
+  const round = await scripts.decideNotice(runtime.redis, noticeKeys, { field, item, ...limits });
+  if (round === "mail" || round === "gone") return round === "mail";
+  const delay = Math.max(0, Number(round) + hourMs + DIGEST_GRACE_MS - Date.now());
+  await runtime.queues.later(job(digest.name, `${digest.id}-${handle}-${round}`, { handle, round }, { delay }));
+  return false;
 }
 
 /** The first items of a digest as `read` tells them, which leaves out obsolete ones, and the number of the items after them. */
@@ -48,8 +49,4 @@ export async function readDigest<T>(
     if (one !== undefined) found.push(one);
   }
   return { found, others: 0 };
-}
-
-function realHour(runtime: Runtime): number {
-  return Math.max(1, delayUntil(runtime, runtime.now() + hour));
 }

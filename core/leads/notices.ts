@@ -4,9 +4,8 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
 import {
-  decideNotice,
-  digestDelay,
   findMessage,
+  isMailedAtOnce,
   MAX_NOTICES_AN_HOUR,
   readDigest,
   sendForHandle,
@@ -20,7 +19,6 @@ import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
-import { job } from "../store/outbox.ts";
 import { readRecord } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
 import type { StoredLead } from "./content.ts";
@@ -31,9 +29,7 @@ const MAX_DIGEST_TEXT = 300;
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
   const basics = await basicsOf(runtime, handle);
-  const decision = basics === undefined ? "gone" : await decide(runtime, handle, leadId);
-  if (basics === undefined || decision === "gone") return;
-  if (decision !== "mail") return scheduleDigest(runtime, handle, decision);
+  if (basics === undefined || !(await isMailedAlone(runtime, handle, leadId))) return;
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
   if (lead === undefined) return;
   const content = { ...layOut(await noticeLayout(runtime, handle, { basics, lead })), replyTo: lead.email };
@@ -115,19 +111,15 @@ function noticeKey(key: string, owner: string): string {
   return `${key} ${canonicalAddress(owner)}`;
 }
 
-function decide(runtime: Runtime, handle: string, leadId: string): Promise<string> {
-  const noticeKeys = {
+function isMailedAlone(runtime: Runtime, handle: string, leadId: string): Promise<boolean> {
+  return isMailedAtOnce(runtime, handle, {
     record: keys.lead(handle, leadId),
     notices: keys.leadNotices(handle),
     digests: keys.leadDigest(handle, ""),
-  };
-  return decideNotice(runtime, noticeKeys, { field: "notice", item: leadId });
-}
-
-/** Jobs of the same id are deduplicated: each lead of an hour may request its digest. */
-async function scheduleDigest(runtime: Runtime, handle: string, round: string): Promise<void> {
-  const delay = digestDelay(runtime, round);
-  await runtime.queues.later(job("leads.digest", `lead-digest-${handle}-${round}`, { handle, round }, { delay }));
+    field: "notice",
+    item: leadId,
+    job: { name: "leads.digest", id: "lead-digest" },
+  });
 }
 
 /** What all notices of a handle have in common. */

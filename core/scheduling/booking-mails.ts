@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { acceptOnce, decideNotice, digestDelay, findSender, mailsByService, sendForHandle } from "../email/face.ts";
+import { acceptOnce, findSender, isMailedAtOnce, mailsByService, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { factLabel, layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
@@ -65,24 +65,19 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 
 /**
  * True for a mail that comes in the digest of the hour: strangers could make the service mail an owner from its own address without end.
- * A reminder never waits: it could come after the start, and each time of the calendar has one at most. Jobs of the same id are
- * deduplicated: each mail of an hour may request its digest.
+ * A reminder never waits: it could come after the start, and each time of the calendar has one at most.
  */
 async function waitsForDigest(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<boolean> {
   const { handle, bookingUid, kind, sequence, by } = data;
   if (by === "owner" || kind === "reminder" || !(await mailsByService(runtime, handle))) return false;
-  const noticeKeys = {
+  return !(await isMailedAtOnce(runtime, handle, {
     record: keys.booking(handle, bookingUid),
     notices: keys.bookingNotices(handle),
     digests: keys.bookingDigest(handle, ""),
-  };
-  const notice = { field: `notice ${kind} ${sequence}`, item: JSON.stringify(data) };
-  const round = await decideNotice(runtime, noticeKeys, notice);
-  if (round === "mail") return false;
-  const delay = digestDelay(runtime, round);
-  const id = `booking-digest-${handle}-${round}`;
-  if (round !== "gone") await runtime.queues.later(job("scheduling.digest", id, { handle, round }, { delay }));
-  return true;
+    field: `notice ${kind} ${sequence}`,
+    item: JSON.stringify(data),
+    job: { name: "scheduling.digest", id: "booking-digest" },
+  }));
 }
 
 /** True if the visitors of a handle are mailed about their bookings. */
