@@ -9,12 +9,6 @@ import { keys } from "../store/keys.ts";
 import { eventWordsOf, readDue, recipientsOf } from "./booking-mails.ts";
 import { bookingLayout } from "./booking-texts.ts";
 
-/** What a mail would have told an owner. */
-interface News {
-  owner: string;
-  layout: MailLayout;
-}
-
 /** Mails the owners of a handle once what the further mails of an hour would have told them, with the links to decide and to open. */
 export async function sendBookingDigest(
   runtime: Runtime,
@@ -31,30 +25,33 @@ export async function sendBookingDigest(
   }
 }
 
-/** Obsolete mails have no news: the later change has its own. */
-async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<News[] | undefined> {
+/** What a mail would have told the owners. Obsolete mails have no news: the later change has its own. */
+async function newsOf(
+  runtime: Runtime,
+  data: JobData<"scheduling.mail">,
+): Promise<{ owner: string; layout: MailLayout }[] | undefined> {
   const { handle, kind } = data;
   const stored = await readDue(runtime, data);
   if (stored === undefined) return undefined;
   const { questions } = await eventWordsOf(runtime, handle, stored.eventTypeId);
   const owners = (await recipientsOf(runtime, handle, { stored, kind })).filter(({ isOwner }) => isOwner);
-  const layoutFor = (recipient: (typeof owners)[number]): MailLayout =>
-    bookingLayout({ stored, kind, recipient, questions, isUntold: true });
-  return owners.map((recipient) => ({ owner: recipient.email, layout: layoutFor(recipient) }));
+  return owners.map((recipient) => ({
+    owner: recipient.email,
+    layout: bookingLayout({ stored, kind, recipient, questions, isUntold: true }),
+  }));
 }
 
 function digestLayout(layouts: MailLayout[], others: number): MailLayout {
-  const { language, sender, footer } = layouts[0] as MailLayout;
-  const words = wordsOf(language).mails.booking;
+  const [common] = layouts as [MailLayout];
+  const words = wordsOf(common.language).mails.booking;
   const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
   return {
-    language,
-    sender,
-    ...(footer && { footer }),
+    ...common,
     subject: fillPlaceholders(words.digestSubject, { count: String(layouts.length + others) }),
     title: words.digestTitle,
     paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
     facts: layouts.flatMap(linksOf),
+    actions: [],
   };
 }
 
