@@ -178,7 +178,7 @@ t.test(
       payment: { status: "REQUIRED" },
     });
     t.match(payments.orders, [
-      { handle: "acme", amountMinor: 5000, currency: "EUR", openMinutes: 31, booking: { bookingUid } },
+      { openMinutes: 31, booking: { handle: "acme", bookingUid, payment: { amountMinor: 5000, currency: "EUR" } } },
     ]);
     t.equal(
       payments.orders[0]?.returnUrl,

@@ -4,6 +4,7 @@ import type { StoredCredential } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
+import type { Booking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { originOf } from "../account/face.ts";
 import {
@@ -20,7 +21,7 @@ import {
 import { type PagePath, publishedPage, visitedUrl, wayToPage } from "../pages/face.ts";
 import { instantAt } from "../platform/clock.ts";
 import type { Env } from "../platform/env.ts";
-import { Fail } from "../platform/errors.ts";
+import { Fail, unavailable } from "../platform/errors.ts";
 import type { Caller, JobAttempt, Order, PaymentProvider, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import {
@@ -82,7 +83,7 @@ export async function startPageCheckout(
     cancelUrl: visited.href,
   });
   const session = await trackHealth(runtime, { handle, account }, opening).catch((error: Error) =>
-    unavailable(runtime, handle, error),
+    checkoutFailed(runtime, handle, error),
   );
   return { nextAction: { type: "redirect_to_checkout", url: checkoutUrl(session) } };
 }
@@ -136,7 +137,7 @@ async function paidSession(runtime: Runtime, page: PagePath, id: string): Promis
   const account = (await paymentAccount(runtime, handle))?.account;
   if (account === undefined) return undefined;
   const session = await trackHealth(runtime, { handle, account }, readSession(runtime, account, id)).catch(
-    (error: Error) => unavailable(runtime, handle, error),
+    (error: Error) => checkoutFailed(runtime, handle, error),
   );
   const { kind, handle: payee, pageSlug: bought } = session?.metadata ?? {};
   const isOfPage = kind === "page" && payee === handle && bought === pageSlug;
@@ -195,23 +196,27 @@ async function applyPageEvent(runtime: Runtime, event: StripeEvent, page: PagePa
   if (tellsOfPayment(event)) await recordPurchase(runtime, page, object);
 }
 
-async function openBookingCheckout(runtime: Runtime, order: Order): Promise<{ url: string; account: string }> {
-  const { handle, booking, amountMinor, currency, returnUrl, openMinutes } = order;
+async function openBookingCheckout(
+  runtime: Runtime,
+  { booking, returnUrl, openMinutes }: Order,
+): Promise<{ url: string; account: string }> {
+  const { handle, bookingUid, title } = booking;
+  const { amountMinor, currency } = booking.payment as NonNullable<Booking["payment"]>;
   const account = (await paymentAccount(runtime, handle))?.account;
   if (account === undefined) throw new Error("No account is connected.");
   // Repeated calls for a booking must send the same parameters to get the same session; with a test clock, only real time is valid there.
   const opened = runtime.env.TEST_CLOCK === undefined ? Date.parse(booking.createdAt) : Date.now();
   const opening = openSession(runtime, {
     account,
-    title: booking.title,
+    title,
     amountMinor,
     currency,
-    metadata: { kind: "booking", handle, bookingUid: booking.bookingUid },
+    metadata: { kind: "booking", handle, bookingUid },
     // The provider's notice may come after the payer, whom the page then doesn't ask to pay again.
     successUrl: `${returnUrl}&paid=1`,
     cancelUrl: returnUrl,
     expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
-    idempotencyKey: `booking-${booking.bookingUid}`,
+    idempotencyKey: `booking-${bookingUid}`,
   });
   return { url: checkoutUrl(await trackHealth(runtime, { handle, account }, opening)), account };
 }
@@ -310,8 +315,7 @@ function checkoutUrl({ url }: CheckoutSession): string {
   return url;
 }
 
-function unavailable({ log }: Runtime, handle: string, error: Error): never {
+function checkoutFailed({ log }: Runtime, handle: string, error: Error): never {
   log.warn({ handle, error: error.message }, "payment.checkout_failed");
-  if (error instanceof Fail) throw error;
-  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, error);
+  throw unavailable(error, "The payment provider is not responding.");
 }

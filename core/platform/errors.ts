@@ -46,6 +46,11 @@ export function invalid(path: string, message: string, cause?: unknown): Fail {
   return new Fail("invalid_request", { errors: [{ path, message }] }, cause);
 }
 
+/** The failure of another server as `service_unavailable`; one that has a code stays as it is. */
+export function unavailable(error: unknown, detail: string): Fail {
+  return error instanceof Fail ? error : new Fail("service_unavailable", { retryAfter: 5, detail }, error);
+}
+
 /** The JSON pointer to a member of the input (RFC 6901). */
 export function pointerTo(...names: string[]): string {
   return names.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");

@@ -409,10 +409,7 @@ export interface CredentialStore {
 
 /** The payment of a booking. */
 export interface Order {
-  handle: string;
   booking: Booking;
-  amountMinor: number;
-  currency: string;
   /** Where the visitor returns after paying or cancelling. */
   returnUrl: string;
   /** Minutes for which it can be paid. */

@@ -1,5 +1,5 @@
 import type { Booking, BookingAnswer, StoredBooking } from "../../schemas/scheduling.ts";
-import { Fail } from "../platform/errors.ts";
+import { Fail, unavailable } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readRecords } from "../store/records.ts";
@@ -51,8 +51,7 @@ export async function openCheckout(
   });
   if (booking === undefined) throw holdExpired();
   if (failure === undefined) return toBookingAnswer(booking);
-  if (failure instanceof Fail) throw failure;
-  throw new Fail("service_unavailable", { retryAfter: 5, detail: "The payment provider is not responding." }, failure);
+  throw unavailable(failure, "The payment provider is not responding.");
 }
 
 function holdExpired(): Fail {
@@ -65,11 +64,10 @@ async function checkoutOf(
   before: BookingRecord,
 ): Promise<Pick<Payment, "checkoutUrl" | "account">> {
   if (runtime.payments === undefined) throw new Error("There is no payment provider.");
-  const { amountMinor, currency } = before.payment as Payment;
   const returnUrl = manageUrl(runtime, handle, before);
   const booking = toBooking(handle, before, runtime.now());
-  const order = { handle, booking, amountMinor, currency, returnUrl, openMinutes: CHECKOUT_MINUTES };
-  const { url: checkoutUrl, ...receiver } = await runtime.payments.openCheckout(order);
+  const opened = await runtime.payments.openCheckout({ booking, returnUrl, openMinutes: CHECKOUT_MINUTES });
+  const { url: checkoutUrl, ...receiver } = opened;
   return { checkoutUrl, ...receiver };
 }
 

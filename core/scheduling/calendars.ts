@@ -17,7 +17,7 @@ import {
   providers,
 } from "../engines/calendars/calendars.ts";
 import { clip, oneLine } from "../platform/characters.ts";
-import { Fail, invalid } from "../platform/errors.ts";
+import { Fail, invalid, unavailable } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { changeSelection } from "./busy-calendars.ts";
@@ -34,13 +34,8 @@ export async function connectCaldav(
   await atInput("/serverUrl", runtime.outbound.check(serverUrl));
   const open = await atInput("/serverUrl", login(runtime, { serverUrl, username, password }));
   const account = `${username}@${new URL(serverUrl).host}`;
-  return {
-    credential: await storeCredential(runtime, handle, {
-      providerKey: "caldav",
-      account,
-      secret: JSON.stringify(open),
-    }),
-  };
+  const connected = { providerKey: "caldav" as const, account, secret: JSON.stringify(open) };
+  return { credential: await storeCredential(runtime, handle, connected) };
 }
 
 /**
@@ -95,9 +90,8 @@ async function calendarsOf(runtime: Runtime, handle: string, credential: StoredC
   const { credentialId, providerKey } = credential;
   const calendars = mustHaveCalendars(providerKey);
   const found = await calendars.list(runtime, { handle, ...credential }).catch((cause: Error) => {
-    if (cause instanceof Fail) throw cause;
-    const detail = cause instanceof CalendarServerError ? cause.message : "The calendar server is not responding.";
-    throw new Fail("service_unavailable", { retryAfter: 5, detail }, cause);
+    const isNamed = cause instanceof CalendarServerError;
+    throw unavailable(cause, isNamed ? cause.message : "The calendar server is not responding.");
   });
   return found.filter(({ calendarId }) => isCalendarId(calendarId)).map((one) => calendarOf(one, credentialId));
 }

@@ -11,7 +11,7 @@ import {
 } from "../engines/calendars/calendars.ts";
 import { oneLine } from "../platform/characters.ts";
 import type { Env } from "../platform/env.ts";
-import { Fail, insteadOf } from "../platform/errors.ts";
+import { Fail, insteadOf, unavailable } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readSelected } from "./busy-calendars.ts";
@@ -66,8 +66,7 @@ export async function authorisedAccount(
   if (connect === undefined) throw new Fail("provider_not_configured");
   const connecting = exchangeCode(runtime, settings, asked).then((grant) => connect(runtime, grant, settings));
   const found = await connecting.catch((error: Error) => {
-    if (error instanceof Fail) throw error;
-    throw new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
+    throw unavailable(error, "The provider is not responding.");
   });
   // Whatever a provider answers, only a line of text names an account.
   const { account } = found as { account: unknown };
@@ -104,7 +103,6 @@ async function disconnect(runtime: Runtime, input: Input<"handle" | "providerKey
   const stored = await credentialRecords.read(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
   await credentialRecords.remove(runtime, handle, credentialId);
-  await runtime.redis.hdel(keys.selectedCalendars(handle), credentialId);
   return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
 }
 

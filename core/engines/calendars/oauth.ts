@@ -78,15 +78,9 @@ export async function exchangeCode(
     const answer = await oauth.authorizationCodeGrantRequest(...parties, parameters, redirect, verifier, options);
     return grantOf(await oauth.processAuthorizationCodeResponse(server, client, answer));
   } catch (error) {
-    throw exchangeFailure(error);
+    const answers = [oauth.ResponseBodyError, oauth.WWWAuthenticateChallengeError, oauth.OperationProcessingError];
+    throw answers.some((kind) => error instanceof kind) ? new Fail("oauth_exchange_failed", {}, error) : error;
   }
-}
-
-/** Only the provider's response is processed here, so any error but a refusal means a bad or missing response. */
-function exchangeFailure(error: unknown): Fail {
-  const answers = [oauth.ResponseBodyError, oauth.WWWAuthenticateChallengeError, oauth.OperationProcessingError];
-  if (answers.some((kind) => error instanceof kind)) return new Fail("oauth_exchange_failed", {}, error);
-  return new Fail("service_unavailable", { retryAfter: 5, detail: "The provider is not responding." }, error);
 }
 
 /** Exchanges a refresh token for new tokens; `integration_revoked` if the grant has ended (RFC 6749, section 5.2). */

@@ -30,7 +30,6 @@ export type CheckoutSession = Stripe.Checkout.Session & { payment_intent: string
 
 /** A webhook event; `account` is the connected account. */
 export interface StripeEvent {
-  id: string;
   type: string;
   /** Seconds since 1970. */
   created?: number;
