@@ -19,15 +19,6 @@ export interface ApiCall {
   json?: unknown;
 }
 
-/** A listing over several pages; `nextOf` is the path of the next one. */
-interface Listing<P, T> {
-  first: string;
-  itemsOf(page: P): T[];
-  nextOf(page: P): string | undefined;
-  /** Statuses of responses without a listing. */
-  absent?: readonly number[];
-}
-
 /** Bytes of one response: pages of events are long. */
 const MAX_ANSWER_BYTES = 8 * 1_048_576;
 /** Most pages of one listing: a provider that repeats empty pages would never end. */
@@ -63,13 +54,15 @@ export class AccountApi {
     return absent.includes(answer.status) ? undefined : responseJson<T>(answer);
   }
 
-  /** The items of all pages, and the last page; undefined if there is no listing. Throws for an endless one. */
-  async list<P, T>({
-    first,
-    itemsOf,
-    nextOf,
-    absent = [],
-  }: Listing<P, T>): Promise<{ items: T[]; last: P } | undefined> {
+  /**
+   * The items of all pages, and the last page; undefined for a response with one of these statuses. `read` returns the items of a page, and
+   * the path of the next one. Throws for an endless listing.
+   */
+  async list<P, T>(
+    first: string,
+    read: (page: P) => { items: T[]; next: string | undefined },
+    absent: readonly number[] = [],
+  ): Promise<{ items: T[]; last: P } | undefined> {
     const items: T[] = [];
     const [until, seen] = [Date.now() + LISTING_TIMEOUT_MS, new Set<string>()];
     let path = first;
@@ -77,8 +70,8 @@ export class AccountApi {
       seen.add(path);
       const page = await this.find<P>({ path }, absent);
       if (page === undefined) return undefined;
-      for (const item of itemsOf(page)) items.push(item);
-      const next = nextOf(page);
+      const { items: some, next } = read(page);
+      for (const item of some) items.push(item);
       if (!next) return { items, last: page };
       path = next;
     }

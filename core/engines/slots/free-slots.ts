@@ -8,19 +8,11 @@ export interface Busy {
   to: number;
 }
 
-/** An event type's requirements of a slot, in ms. */
-interface SlotRules {
-  duration: number;
-  interval: number;
-  /** Free time required before and after each slot. */
-  before: number;
-  after: number;
-}
-
 /** What an event type and its schedule say about its slots. */
 export interface SlotTerms {
   timetable: Timetable;
-  rules: SlotRules;
+  /** The event type's requirements of a slot, in ms: `before` and `after` are free time around each. */
+  rules: Record<"duration" | "interval" | "before" | "after", number>;
   /** Least ms from now to a start. */
   notice: number;
   /** Days after today on which slots may start; null for no limit. */
@@ -72,11 +64,10 @@ export function availableSlots(
   const intervals = from < to ? bookableTimes(request, { from, to }) : [];
   const { interval } = request.rules;
   const clock = zoneOver(request.clock, from - 2 * day, to);
-  for (const { kind, free, last } of startRanges(intervals, request, to)) {
-    if (last < from) continue;
+  for (const { kind, free, last } of startRanges(intervals, request)) {
     const first = aligned(free, anchorOf(interval), clock);
     const skipped = Math.max(0, Math.ceil((from - first) / interval));
-    for (let at = first + skipped * interval; at <= last; at += interval) {
+    for (let at = first + skipped * interval; at <= last && at < to; at += interval) {
       if (found.at.length === window.maxStarts) return found;
       found.at.push(at);
       found.kinds.push(kind);
@@ -85,21 +76,19 @@ export function availableSlots(
   return found;
 }
 
-/** The free times of the open intervals before `to`, in one pass over them and the blocks: each with its kind and its last start. */
+/** The free times of the open intervals, in one pass over them and the blocks: each with its kind and its last start. */
 function* startRanges(
   intervals: OpenInterval[],
   { busy, rules }: SlotRequest,
-  to: number,
 ): Generator<{ kind: HoursKind; free: number; last: number }> {
   let at = 0;
   for (const open of intervals) {
-    if (open.from >= to) return;
     let free = open.from;
     while (free < open.to) {
       while ((busy[at] ?? noBlock).to + rules.before <= free) at++;
       const block = busy[at] ?? noBlock;
       const end = Math.min(open.latestEnd, block.from - rules.after);
-      if (end > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - rules.duration, to - 1) };
+      if (end > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - rules.duration) };
       free = block.to + rules.before;
     }
   }

@@ -13,7 +13,7 @@ const calendars: ProviderCalendars = {
   meeting: "google_meet",
   async list(runtime, account) {
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
-    const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList", { query: { maxResults: "250" } });
+    const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList?maxResults=250");
     return (listing?.items ?? []).map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
       calendarId: id,
       name: summaryOverride ?? summary,
@@ -29,11 +29,9 @@ const calendars: ProviderCalendars = {
   async busy(runtime, account, question) {
     const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
     const events = eventsOf(question.calendarId);
-    const read = async (path: string, query: Record<string, string>, absent: number[] = []) => {
-      const listing = await listAll<GoogleEvent>(calls, path, {
-        query: { ...everyReading, ...query },
-        absent,
-      });
+    const read = async (path: string, query: Record<string, string>, absent?: readonly number[]) => {
+      const first = `${path}?${new URLSearchParams({ ...everyReading, ...query })}`;
+      const listing = await listAll<GoogleEvent>(calls, first, absent);
       const { nextSyncToken: mark = null, timeZone = question.zone } = listing?.last ?? {};
       return listing && { mark, events: readItems(runtime, listing.items, (event) => toListedEvent(event, timeZone)) };
     };
@@ -135,16 +133,13 @@ interface Page<T> {
 /** All pages of a listing; undefined if its status is one of `absent`. */
 function listAll<T>(
   calls: AccountApi,
-  path: string,
-  { absent = [], query }: { query: Record<string, string>; absent?: readonly number[] },
+  first: string,
+  absent?: readonly number[],
 ): Promise<{ items: T[]; last: Page<T> } | undefined> {
-  const first = `${path}?${new URLSearchParams(query)}`;
-  return calls.list<Page<T>, T>({
-    first,
-    itemsOf: ({ items = [] }) => items,
-    nextOf: ({ nextPageToken }) => nextPageToken && `${first}&${new URLSearchParams({ pageToken: nextPageToken })}`,
-    absent,
-  });
+  const read = ({ items = [], nextPageToken: pageToken }: Page<T>) => {
+    return { items, next: pageToken && `${first}&${new URLSearchParams({ pageToken })}` };
+  };
+  return calls.list(first, read, absent);
 }
 
 interface GoogleCalendar {

@@ -138,14 +138,10 @@ interface Page<T> {
 function listAll<T>(
   calls: AccountApi,
   first: string,
-  absent: readonly number[] = [],
+  absent?: readonly number[],
 ): Promise<{ items: T[]; last: Page<T> } | undefined> {
-  return calls.list<Page<T>, T>({
-    first,
-    itemsOf: ({ value }) => value,
-    nextOf: ({ "@odata.nextLink": next }) => next && pathOf(next),
-    absent,
-  });
+  const read = ({ value, "@odata.nextLink": next }: Page<T>) => ({ items: value, next: next && pathOf(next) });
+  return calls.list(first, read, absent);
 }
 
 interface GraphCalendar {
