@@ -71,18 +71,15 @@ async function checkoutOf(
   return { checkoutUrl, ...receiver };
 }
 
-/** The result of a payment: the booking is accepted, it was accepted before, or the payment must be refunded. */
-type PaymentOutcome = "accepted" | "repeated" | "refund";
-
 /**
  * Settles a paid checkout: the booking becomes ACCEPTED. If its hold has expired, it reclaims the slot; if the slot is taken or past, the
  * day full or the booking cancelled, the payment is marked REFUND_DUE and refunded. Idempotent in any order of calls. `booking_not_found`. `paid`
- * names the payment at its provider.
+ * names the payment at its provider. Returns "repeated" if the booking was accepted before.
  */
 export async function settlePayment(
   runtime: Runtime,
   { paid, ...name }: BookingName & { paid?: NonNullable<Payment["paid"]> },
-): Promise<PaymentOutcome> {
+): Promise<"accepted" | "repeated" | "refund"> {
   let isFirst = false;
   const booking = await changeBooking(runtime, name, async (before) => {
     if (before.payment === null) throw new Fail("booking_not_found");

@@ -306,7 +306,7 @@ function ask(
     throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
   const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, begunAt + REQUESTS_TIMEOUT_MS - Date.now());
   if (timeoutMs <= 0) throw new CalendarServerError("timeout");
-  return server.report({ address: question.calendarId, body, maxBytes, timeoutMs, budget });
+  return server.report({ address: question.calendarId, body, maxBytes, timeoutMs }, budget);
 }
 
 /** The objects among the resources of a calendar. */

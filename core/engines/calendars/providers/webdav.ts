@@ -16,15 +16,12 @@ export interface CaldavLogin {
   home: string;
 }
 
-/** Limits of one response. */
-type ResponseLimits = Pick<Limits, "maxBytes" | "timeoutMs">;
-
 /** Ms within which a server must begin to respond, and then make progress. An account degrades soon after its server falls silent. */
 const IDLE_TIMEOUT_MS = 4_000;
 /** The properties of one resource; those of all calendars of a person; any other response. */
-const ONE_RESOURCE: ResponseLimits = { maxBytes: 65_536, timeoutMs: 10_000 };
-const MANY_RESOURCES: ResponseLimits = { maxBytes: 1_048_576, timeoutMs: 20_000 };
-const DEFAULT_LIMITS: ResponseLimits = { maxBytes: 4 * 1_048_576, timeoutMs: 20_000 };
+const ONE_RESOURCE = { maxBytes: 65_536, timeoutMs: 10_000 };
+const MANY_RESOURCES = { maxBytes: 1_048_576, timeoutMs: 20_000 };
+const DEFAULT_LIMITS = { maxBytes: 4 * 1_048_576, timeoutMs: 20_000 };
 /** Resources of one report: a person's calendar of a year has some thousand events. */
 export const MAX_RESOURCES = 20_000;
 
@@ -47,13 +44,6 @@ export interface Resource {
   hasFailed: boolean;
 }
 
-/** The resources of a report, and its sync token ("" if there is none). */
-interface Report {
-  status: number;
-  resources: Resource[];
-  syncToken: string;
-}
-
 /** The status and address of a response, and its root if it is a multistatus. */
 interface Multistatus {
   status: number;
@@ -61,7 +51,7 @@ interface Multistatus {
   found: Element | undefined;
 }
 
-interface DavCall extends Partial<ResponseLimits> {
+interface DavCall extends Partial<Pick<Limits, "maxBytes" | "timeoutMs">> {
   address: string;
   method: string;
   headers?: Record<string, string>;
@@ -106,13 +96,13 @@ export class CalendarServer {
   }
 
   /**
-   * A report on a calendar (RFC 3253, section 3.6) with its status; successful ones have resources. The bytes of the response are taken
-   * from the budget.
+   * A report on a calendar (RFC 3253, section 3.6) with its status; successful ones have resources, and a sync token or "". The bytes of the
+   * response are taken from the budget.
    */
-  async report({
-    budget,
-    ...asked
-  }: { address: string; body: string; budget?: { bytes: number } } & Partial<ResponseLimits>): Promise<Report> {
+  async report(
+    asked: Omit<DavCall, "method">,
+    budget = { bytes: 0 },
+  ): Promise<{ status: number; resources: Resource[]; syncToken: string }> {
     const resources: Resource[] = [];
     const reader = new XmlReader((element) => element.name === "response" && addResource(resources, element));
     try {
@@ -120,7 +110,7 @@ export class CalendarServer {
       if (status >= 200 && status <= 299 && found === undefined) throw notMultistatus(status);
       return { status, resources, syncToken: found ? textIn(found, "sync-token") : "" };
     } finally {
-      if (budget) budget.bytes -= reader.bytes;
+      budget.bytes -= reader.bytes;
     }
   }
 
