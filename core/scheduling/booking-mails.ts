@@ -168,8 +168,6 @@ const statusesOf: Record<MailKind, BookingStatus[]> = {
 function isDue(stored: BookingRecord, kind: MailKind, now: number): boolean {
   if (!statusesOf[kind].includes(statusAt(stored, now))) return false;
   if (kind === "unrefunded") return stored.payment?.status === "REFUND_DUE";
-  if (kind === "refunded") return stored.payment?.status === "REFUND_DUE" || stored.payment?.status === "REFUNDED";
-  if (kind === "link") return stored.meetingUrl !== null;
   return kind !== "reminder" || Date.parse(stored.start) > now;
 }
 
@@ -195,7 +193,7 @@ export async function recipientsOf(
     host: settings.displayName ?? handle,
     links: linksOf(runtime, handle, { stored, as, email }),
   });
-  const guests = wasConfirmed(stored) && kind !== "refunded" && kind !== "unrefunded" ? stored.guests : [];
+  const guests = wasConfirmed(stored) && kind !== "unrefunded" ? stored.guests : [];
   const list = [
     ...(kind === "unrefunded" ? [] : [recipient("attendee", stored.attendee.email)]),
     ...guests.map(({ email }) => recipient("guest", email)),
