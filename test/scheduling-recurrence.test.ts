@@ -54,6 +54,7 @@ t.test("cancelled, transparent and declined events block no time; tentative ones
   t.same(busy([calendar(event(...times, "TRANSP:TRANSPARENT"))]), []);
   t.same(busy([calendar(event(...times, "ATTENDEE;PARTSTAT=DECLINED:mailto:Ada@Example.com"))]), []);
   t.equal(busy([calendar(event(...times, "ATTENDEE;PARTSTAT=DECLINED:mailto:bob@example.com"))]).length, 1);
+  t.equal(busy([calendar(event(...times, "ATTENDEE;PARTSTAT=ACCEPTED:mailto:ada@example.com"))]).length, 1);
   t.equal(busy([calendar(event(...times, "STATUS:TENTATIVE"))]).length, 1);
   const off = event(
     "RECURRENCE-ID;TZID=Europe/Berlin:20261019T090000",
@@ -66,6 +67,7 @@ t.test("cancelled, transparent and declined events block no time; tentative ones
 t.test("only VEVENTs count, and a timed event without end or duration takes no time", async (t) => {
   t.same(busy([calendar("BEGIN:VTODO", "UID:t", "DTSTART:20261012T090000Z", "DUE:20261012T100000Z", "END:VTODO")]), []);
   t.same(busy([calendar(event("DTSTART:20261012T090000Z"))]), []);
+  t.same(busy([calendar(event("DTSTART:20261012T090000Z", "DURATION:-PT1H"))]), []);
 });
 
 t.test("dates cover local days, floating times are read in the calendar's zone", async (t) => {
@@ -73,6 +75,8 @@ t.test("dates cover local days, floating times are read in the calendar's zone",
   t.same(busy([calendar(event("DTSTART;VALUE=DATE:20261012", "DTEND;VALUE=DATE:20261014"))]), [
     "10-11T22:00/10-13T22:00",
   ]);
+  const days = event("DTSTART;VALUE=DATE:20261016", "DTEND;VALUE=DATE:20261019", "RRULE:FREQ=WEEKLY;COUNT=2");
+  t.same(busy([calendar(days)]), ["10-15T22:00/10-18T22:00", "10-22T22:00/10-25T23:00"], "one day has 25 hours");
   t.same(busy([calendar(event("DTSTART:20261012T090000", "DURATION:PT30M"))], { zone: "America/New_York" }), [
     "10-12T13:00/10-12T13:30",
   ]);
@@ -207,6 +211,8 @@ t.test("THISANDFUTURE shifts that and all later instances", async (t) => {
     "11-03T09:00/11-03T09:30",
     "11-10T09:00/11-10T09:30",
   ]);
+  const earlier = event("RECURRENCE-ID;RANGE=THISANDFUTURE:20261019T070000Z", "DTSTART:20261019T080000Z");
+  t.same(busy([calendar(event(...weekly), shifted, earlier)]).length, 4, "in any order");
 });
 
 t.test("RDATE adds, UNTIL ends, and old series are found in the window", async (t) => {
@@ -224,6 +230,9 @@ t.test("RDATE adds, UNTIL ends, and old series are found in the window", async (
     ]).length,
     3,
   );
+  const nights = ["DTSTART;TZID=America/New_York:20261012T010000", "DURATION:PT1H"];
+  const ended = event(...nights, "RRULE:FREQ=DAILY;UNTIL=20261014T045959Z");
+  t.equal(busy([calendar(ended)]).length, 2, "a second before the third night");
   t.same(busy([calendar(event("DTSTART;VALUE=DATE:20261012", "RRULE:FREQ=DAILY;UNTIL=20261014"))]).length, 3);
   const old = event(
     "DTSTART;TZID=Europe/Berlin:20151012T090000",
@@ -315,7 +324,8 @@ t.test("rules on which others spin end, and those that never do are ended with t
   const [short, many, none] = await apart(objects);
   t.equal(short?.busy.length, 5, "its start, and the last days of two months");
   t.match(many, { busy: [], fault: /too (many|long)/ });
-  t.match(none, { busy: [], fault: String });
+  t.match(none, { busy: [], fault: /calendar object/ });
+  t.match(await apart([objects[0] as string], { maxInstances: 4 }), [{ busy: [], fault: /too many/ }]);
   const to = Date.parse("2030-01-01T00:00:00Z");
   const found = await apart([objects[0] as string, endless], { to, maxInstances: 1_000_000_000 });
   t.equal(found[0]?.busy.length, 5, "those beside it are read");
