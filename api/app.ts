@@ -226,7 +226,9 @@ async function failurePage(runtime: Runtime, ctx: Context, failure: Fail): Promi
   const isPage = prefersHtml(ctx) || (pageHost !== undefined && failure.status === 404);
   if (!row?.errorView && !isPage) return undefined;
   const request = new Request(runtime, ctx, await languageOfHandle(runtime, ctx.state as State, failure));
-  return row?.errorView?.(failure, request) ?? (isPage ? failureView(failure, request) : undefined);
+  const view = row?.errorView?.(failure, request) ?? (isPage ? failureView(failure, request) : undefined);
+  // A client that takes no HTML gets the problem document, from a route for people too.
+  return view?.type?.startsWith("text/html") && !ctx.accepts("text/html") ? undefined : view;
 }
 
 /** True if a browser is waiting: the client prefers HTML to JSON, or submits a form. */

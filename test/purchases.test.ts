@@ -112,6 +112,10 @@ t.test("a buyer is mailed a link that opens the page in any browser, any number 
   let last = 303;
   for (let uses = 0; uses < 20; uses++) last = (await shop.service.visitor.get(link)).status;
   t.equal(last, 429, "a link that everybody uses rests");
+  await shop.service.visitor.get(link).expect(429).expect("content-type", /html/);
+  const problem = await shop.service.visitor.get(link).set("Accept", "application/json").expect(429);
+  t.match(problem.headers["content-type"], /^application\/problem\+json/, "a program reads why");
+  t.match(problem.headers["retry-after"], /^\d+$/);
   await buy(shop, "not an address");
   await buy(shop, "bob@far.example");
   await mailed(shop, "bob@far.example", 1);
