@@ -1,5 +1,5 @@
 import t from "tap";
-import { attachDomain, domainClaim } from "../core/account/domains.ts";
+import { attachDomain, domainClaim, proveDomain } from "../core/account/domains.ts";
 import { scheduleNextCheck } from "../core/email/domains.ts";
 import { checkIdentity, identityOf } from "../core/email/identity.ts";
 import { exportDomains, importDomain } from "../core/email/imports.ts";
@@ -201,6 +201,40 @@ t.test("failed DNS queries never make a domain unready, 72 hours of absence do",
   t.equal((await now()).status, "READY", "and back with the record");
   dns.zone.delete(`TXT ${requiredDnsRecords[1]?.name}`);
   t.equal((await now()).status, "READY", "a new absence starts a new period");
+});
+
+t.test("a check that learns nothing takes nothing back that another one has found meanwhile", async (t) => {
+  const { dns, service } = await start(t);
+  await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
+  const first = await check(service, "acme.example", "acct_acme");
+  publish(dns, first.requiredDnsRecords);
+  let other: Promise<Identity> | undefined;
+  const claim = await domainClaim(service.runtime.redis, "acct_acme", "acme.example");
+  const hanging = async () => {
+    other ??= check(service, "acme.example", "acct_acme");
+    t.match(await other, { status: "READY" });
+    return { kind: "unknown" as const, error: "SERVFAIL" };
+  };
+  await checkIdentity(service.runtime, hanging, claim as NonNullable<typeof claim>);
+  t.match(await identityOf(service.runtime, { domain: "acme.example", account: "acct_acme" }), { status: "READY" });
+});
+
+t.test("a domain that is proven while its handle changes shows the pages of the new one", async (t) => {
+  const { service } = await start(t);
+  await service.handle("acme");
+  const { redis } = service.runtime;
+  for (let pause = 0; pause < 10; pause++) {
+    const at = { account: "acct_acme", domain: `a${pause}.example` };
+    await attachDomain(service.runtime, at);
+    const attached = attachDomain(service.runtime, { ...at, handle: "acme" });
+    for (let waits = 0; waits < pause; waits++) await redis.ping();
+    t.equal(await proveDomain(service.runtime, at), true);
+    await attached;
+    t.equal(await handleOfHost(service.runtime, at.domain), "acme", `after ${pause} waits`);
+    await attachDomain(service.runtime, { ...at, ready: true });
+    t.match(await domainClaim(redis, at.account, at.domain), { handle: "acme" }, "a claim without a handle keeps it");
+  }
 });
 
 t.test("only an answer that says so is absence", async (t) => {

@@ -19,6 +19,7 @@ export interface DomainClaim {
 interface AttachedDomain {
   account: string;
   domain: string;
+  /** The handle whose pages the domain shows; without one, that of an earlier claim stays. */
   handle?: string | undefined;
   /** Marks the domain as owned and ready to send, without DNS; refused in production. */
   ready?: boolean;
@@ -42,14 +43,13 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   if (handle !== undefined && (await findHandle(store.redis, handle))?.account !== account)
     throw new Fail("not_found", { detail: `The account has no handle ${handle}.` });
   await listDomain(store.redis, account, domain);
-  const claimed = { domain, account, handle: handle ?? null };
-  const became = await writeClaim(store, { ...claimed, owned: ready });
-  if (became === "taken") {
+  const [state, claimed] = await writeClaim(store, { account, domain, handle, ready });
+  if (state === "taken") {
     await store.redis.srem(keys.accountDomains(account), domain);
     throw new Fail("domain_taken");
   }
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
-  return { ...claimed, owned: became === "proven" };
+  return { domain, account, handle: claimed || null, owned: state === "proven" };
 }
 
 /** The account's list comes before the claim: readers skip an entry without one. */
@@ -68,8 +68,8 @@ export async function proveDomain(
   store: Store,
   { account, domain }: Pick<DomainClaim, "account" | "domain">,
 ): Promise<boolean> {
-  const current = await domainClaim(store.redis, account, domain);
-  return current !== undefined && (await writeClaim(store, { ...current, owned: true })) === "proven";
+  const [state] = await writeClaim(store, { account, domain, ready: true });
+  return state === "proven";
 }
 
 /** The account's claim on a domain; undefined if it has none, or if another account owns the domain. */
@@ -97,7 +97,7 @@ function domainOf(name: string): string {
   throw invalid("/domain", "must be a domain name");
 }
 
-function writeClaim({ redis, now }: Store, { domain, account, handle, owned }: DomainClaim) {
-  const input = { account, handle: handle ?? "", instant: new Date(now()).toISOString(), isProven: owned };
+function writeClaim({ redis, now }: Store, { domain, account, handle, ready = false }: AttachedDomain) {
+  const input = { account, handle, instant: new Date(now()).toISOString(), isProven: ready };
   return scripts.claimDomain(redis, { domain: keys.domain(domain) }, input);
 }

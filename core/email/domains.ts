@@ -36,7 +36,7 @@ export async function addDomain(
   const domain = canonicalDomain(input.domain);
   mustNotBeOurs(runtime, domain);
   const before = await domainClaim(runtime.redis, account, domain);
-  const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? before?.handle ?? undefined });
+  const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? undefined });
   const answer = { domain: await toAccountDomain(runtime, claim) };
   if (before !== undefined) return answer;
   await requestCheck(runtime, claim);

@@ -110,10 +110,11 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
       : found;
   const next = nextState(before, records, store.now());
   await store.redis.hset(keys.emailIdentity(claim.domain, claim.account), {
-    status: next.status,
     records: JSON.stringify(next.records),
     lastCheckedAt: next.lastCheckedAt ?? "",
-    absentSince: next.absentSince ?? "",
+    // Only what it changes: another check, or an operator, may have changed the rest meanwhile.
+    ...(next.status === before.status ? {} : { status: next.status }),
+    ...(next.absentSince === before.absentSince ? {} : { absentSince: next.absentSince ?? "" }),
   });
   return toIdentity(store.env, claim.domain, { ...before, ...next });
 }

@@ -53,8 +53,8 @@ export const scripts = scriptsOf({
     ["unknown" | "reused"] | ["used", round: string, json: string]
   >(),
   claimDomain: script(["domain"]).of<
-    { account: string; handle: string; instant: string; isProven: boolean },
-    "claimed" | "proven" | "taken"
+    { account: string; handle: string | undefined; instant: string; isProven: boolean },
+    ["taken"] | [state: "claimed" | "proven", handle: string]
   >(),
   useToken: script(["token"], {
     blobs: ["digest"],
