@@ -19,6 +19,7 @@ import {
   type Turn,
 } from "../core/engines/answers/answers.ts";
 import { plainWords } from "../core/engines/answers/phrases.ts";
+import { holdsShape } from "../core/engines/answers/shapes.ts";
 import { termsIn } from "../core/engines/answers/words.ts";
 import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
 import { sentences } from "../core/platform/sentences.ts";
@@ -189,6 +190,23 @@ t.test("a column without a price answers no question for one, though the questio
   ]);
   const reply = replyTo(openLibrary([pageSource(days)]), readQuestion("how much is it for three days a week", "en"));
   t.match(reply.markdown, "€1,090");
+});
+
+t.test("an hour without minutes answers a question for the time", (t) => {
+  const said: [text: string, question: string, language: string][] = [
+    ["The workshop opens at 9 and closes at 17 on weekdays.", "When does the workshop open?", "en"],
+    ["Check-in is at 15 o'clock.", "When is check-in?", "en"],
+    ["The course starts at 10.", "What time does the course start?", "en"],
+    ["Der Laden öffnet um 9 und schließt um 18.", "Wann öffnet der Laden?", "de"],
+    ["De winkel gaat open om 9.", "Hoe laat gaat de winkel open?", "nl"],
+  ];
+  for (const [text, question, language] of said) {
+    const { markdown } = replyTo(openLibrary([pageSource(`<p>${text}</p>`)]), readQuestion(question, language));
+    t.ok(markdown.startsWith(text.slice(0, 20)), markdown);
+  }
+  for (const text of ["Tickets start at 10 euros.", "Shares are at 12 %."])
+    t.notOk(holdsShape(text, "time", "en"), text);
+  t.end();
 });
 
 t.test("a column is found by its name even if the name is a stop word", async (t) => {

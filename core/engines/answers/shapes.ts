@@ -11,13 +11,15 @@ import { termsIn } from "./words.ts";
 /** The form of a requested answer. */
 export type Shape = Measure | "amount" | "clock" | "time" | "count" | "phone" | "mail" | "place";
 
-const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}`;
+/** "At 9" is a time, "at 9 euros" is none. */
+const HOUR = `\\b(?:${alternatives("hour")})\\s\\d{1,2}\\b(?![.,]\\d|\\s?${UNIT})`;
+const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}|${HOUR}`;
 
 const forms = lazy(
   (): Record<Exclude<Shape, "count" | "place" | Measure>, RegExp> => ({
     amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives("coins")})\\b`, "u"),
-    clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`),
-    time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`),
+    clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`, "u"),
+    time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`, "u"),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),
