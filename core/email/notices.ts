@@ -1,11 +1,14 @@
 import type { Redis } from "ioredis";
+import type { Words } from "../../schemas/languages.ts";
+import type { MailLayout } from "../engines/mail/mail.ts";
 import { day, delayUntil, hour } from "../platform/clock.ts";
+import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { job } from "../store/outbox.ts";
 import { scripts } from "../store/scripts.ts";
 
 /** Maximum number of single mails of a kind to a handle's owners in an hour; further news comes in one digest at its end. */
-export const MAX_NOTICES_AN_HOUR = 20;
+const MAX_NOTICES_AN_HOUR = 20;
 /** Maximum number of items in a digest. */
 const MAX_DIGEST_ITEMS = 50;
 /** Real ms after the hour at which its digest is sent: clocks differ, and late items belong to it too. */
@@ -49,4 +52,18 @@ export async function readDigest<T>(
     if (one !== undefined) found.push(one);
   }
   return { found, others: 0 };
+}
+
+/** The subject and the text of a digest of so many items, which does not tell of some others. */
+export function digestTexts(
+  words: Words["mails"]["lead" | "booking"],
+  items: number,
+  others: number,
+): Pick<MailLayout, "subject" | "title" | "paragraphs"> {
+  const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
+  return {
+    subject: fillPlaceholders(words.digestSubject, { count: String(items + others) }),
+    title: words.digestTitle,
+    paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
+  };
 }

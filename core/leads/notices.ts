@@ -4,9 +4,9 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
 import {
+  digestTexts,
   findMessage,
   isMailedAtOnce,
-  MAX_NOTICES_AN_HOUR,
   readDigest,
   sendForHandle,
   unlessErased,
@@ -43,7 +43,8 @@ export async function sendLeadDigest(runtime: Runtime, { handle, round }: JobDat
   );
   const basics = await basicsOf(runtime, handle);
   if (leads.length === 0 || basics === undefined) return;
-  const content = layOut(digestLayout(basics, leads, others));
+  const facts = leads.flatMap((lead) => summaryOf(basics.words, lead));
+  const content = layOut({ ...basics, ...digestTexts(basics.words, leads.length, others), facts });
   if ((await tellOwners(runtime, handle, { key: digestKey(round), leads, content })) === "erased")
     await sendLeadDigest(runtime, { handle, round });
 }
@@ -211,19 +212,6 @@ function factsOf(
     [words.source, lead.source],
   ];
   return facts.flatMap(([name, value, address]) => (value ? [[name, value, address] as Fact] : []));
-}
-
-function digestLayout(basics: NoticeBasics, leads: StoredLead[], others: number): MailLayout {
-  const { words } = basics;
-  const count = String(leads.length + others);
-  const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
-  return {
-    ...basics,
-    subject: fillPlaceholders(words.digestSubject, { count }),
-    title: words.digestTitle,
-    paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
-    facts: leads.flatMap((lead) => summaryOf(words, lead)),
-  };
 }
 
 function summaryOf(words: NoticeBasics["words"], { email, message, leadContext, ...lead }: StoredLead): Fact[] {

@@ -1,9 +1,8 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import { wordsOf } from "../../schemas/languages.ts";
-import { MAX_NOTICES_AN_HOUR, readDigest, sendForHandle } from "../email/face.ts";
+import { digestTexts, readDigest, sendForHandle } from "../email/face.ts";
 import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { canonicalAddress, distinctAddresses } from "../platform/address.ts";
-import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { eventWordsOf, readDue, recipientsOf } from "./booking-mails.ts";
@@ -43,16 +42,8 @@ async function newsOf(
 
 function digestLayout(layouts: MailLayout[], others: number): MailLayout {
   const [common] = layouts as [MailLayout];
-  const words = wordsOf(common.language).mails.booking;
-  const more = others > 0 ? [fillPlaceholders(words.digestMore, { count: String(others) })] : [];
-  return {
-    ...common,
-    subject: fillPlaceholders(words.digestSubject, { count: String(layouts.length + others) }),
-    title: words.digestTitle,
-    paragraphs: [fillPlaceholders(words.digestText, { limit: String(MAX_NOTICES_AN_HOUR) }), ...more],
-    facts: layouts.flatMap(linksOf),
-    actions: [],
-  };
+  const texts = digestTexts(wordsOf(common.language).mails.booking, layouts.length, others);
+  return { ...common, ...texts, facts: layouts.flatMap(linksOf), actions: [] };
 }
 
 /** The links of a mail: to confirm and decline a request, else to open the booking. */
