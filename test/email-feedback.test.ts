@@ -507,6 +507,12 @@ t.test("reports and clicks about an erased person change nothing, and bring no a
   await service.visitor.post(new URL(link).pathname).type("form").send("List-Unsubscribe=One-Click").expect(404);
   t.notMatch(JSON.stringify(await acme.read(id)), /ann@far/);
   t.same((await acme.owner.get(`${acme.root}/suppressions`)).body.suppressions, []);
+  const report = { type: "COMPLAINED", messageId: id, recipient: "bob@far.example" };
+  t.match(
+    (await post(service, "feedback", JSON.stringify(report))).body,
+    { applied: 1 },
+    "other recipients have theirs",
+  );
 });
 
 t.test("however often a recipient changes their mind, a message's timeline stays short", async (t) => {

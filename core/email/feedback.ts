@@ -112,15 +112,20 @@ interface FoundDelivery extends DeliveryName {
 }
 
 /** The delivery of a message id and index; undefined if it doesn't exist (any more), or if its recipient has been erased. */
-async function deliveryAt({ redis }: Runtime, at: DeliveryId | undefined): Promise<FoundDelivery | undefined> {
+async function deliveryAt(runtime: Runtime, at: DeliveryId | undefined): Promise<FoundDelivery | undefined> {
   if (at === undefined) return undefined;
-  const { messageId, n } = at;
+  const found = await messageAt(runtime, at.messageId);
+  const recipient = found?.message.deliveries[at.n]?.recipient;
+  return found && recipient && recipient !== ERASED_ADDRESS ? { ...at, ...found, recipient } : undefined;
+}
+
+async function messageAt(
+  { redis }: Runtime,
+  messageId: string,
+): Promise<Pick<FoundDelivery, "handle" | "message"> | undefined> {
   const handle = await redis.get(keys.messageOwner(messageId));
   const message = handle === null ? undefined : await findMessage(redis, handle, messageId);
-  const recipient = message?.deliveries[n]?.recipient;
-  return handle && message && recipient && recipient !== ERASED_ADDRESS
-    ? { handle, messageId, n, message, recipient }
-    : undefined;
+  return handle && message ? { handle, message } : undefined;
 }
 
 /**
@@ -166,10 +171,10 @@ async function reportedDelivery(
   runtime: Runtime,
   { messageId, recipient }: DeliveryReport,
 ): Promise<FoundDelivery | undefined> {
-  const first = await deliveryAt(runtime, { messageId, n: 0 });
+  const found = await messageAt(runtime, messageId);
   const n =
-    first?.message.deliveries.findIndex((one) => canonicalAddress(one.recipient) === canonicalAddress(recipient)) ?? -1;
-  return first === undefined || n === -1 ? undefined : { ...first, n, recipient };
+    found?.message.deliveries.findIndex((one) => canonicalAddress(one.recipient) === canonicalAddress(recipient)) ?? -1;
+  return found && n !== -1 ? { messageId, n, ...found, recipient } : undefined;
 }
 
 function reportsIn(body: Buffer): DeliveryReport[] {
