@@ -8,6 +8,7 @@ import {
   smallTalk,
   type Unit,
 } from "../engines/answers/answers.ts";
+import { within } from "../platform/clock.ts";
 import type { Delta, ModelTool, Runtime, Writer } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import type { AnswerRequest } from "./messages.ts";
@@ -181,11 +182,7 @@ class ModelPart {
     this.#pending ??= this.#deltas.next();
     // A failure after the timeout no longer matters.
     this.#pending.catch(() => undefined);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), Math.max(0, timeoutMs));
-    });
-    const step = await Promise.race([this.#pending, late]).finally(() => clearTimeout(timer));
+    const step = await within(this.#pending, timeoutMs);
     if (step === undefined) return undefined;
     this.#pending = undefined;
     this.#hasBegun = true;

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { SelectedCalendars } from "../../schemas/integrations.ts";
 import type { JobData } from "../../schemas/jobs.ts";
@@ -8,7 +7,7 @@ import {
   ownUid,
   type ProviderAccount,
 } from "../engines/calendars/calendars.ts";
-import { day, nextTurn } from "../platform/clock.ts";
+import { day, nextTurn, within } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Job, JobAttempt, Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
@@ -70,7 +69,7 @@ export async function changeSelection(runtime: Runtime, handle: string, selected
 /** Reads the selected calendars of a handle after a change of the selection: a reading that is running may not know it. */
 export async function readSelected(runtime: Runtime, handle: string): Promise<void> {
   const reading = Promise.resolve(pullsOf(runtime.redis).get(handle)).then(() => refreshBusy(runtime, handle));
-  await endsWithin(reading, SELECTION_TIMEOUT_MS);
+  await within(reading, SELECTION_TIMEOUT_MS);
 }
 
 /**
@@ -80,7 +79,7 @@ export async function readSelected(runtime: Runtime, handle: string): Promise<vo
 export async function refreshOldBusy(runtime: Runtime, handle: string): Promise<void> {
   const at = await runtime.redis.hget(keys.busyState(handle), "at");
   if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS) return;
-  await endsWithin(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
+  await within(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
 }
 
 const pullsOf = perConnection(() => new Map<string, Promise<void>>());
@@ -148,7 +147,7 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
     }
   };
   const pulling = Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
-  while (!(await endsWithin(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle);
+  while (!(await within(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle);
   await updateBusy(runtime, handle, readAt);
 }
 
@@ -157,10 +156,6 @@ const lastTook = new LRUCache<string, number>({ max: 10_000 });
 
 function effortOf({ account: { status, credentialId } }: Selection): number {
   return status === "DEGRADED" ? Number.MAX_SAFE_INTEGER : (lastTook.get(credentialId) ?? 0);
-}
-
-async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
-  return Promise.race([work.then(() => true), sleep(ms, false, { ref: false })]);
 }
 
 /**
