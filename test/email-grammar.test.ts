@@ -66,6 +66,8 @@ t.test("values are escaped for their context", async (t) => {
   t.equal(inHtml('<a href="https://a.example/{{x}}">', "b/c d?e"), '<a href="https://a.example/b/c%20d%3Fe">');
   t.equal(inHtml('<a href="https://a.example/?q={{x}}">', "b&c=d/e"), '<a href="https://a.example/?q=b%26c%3Dd%2Fe">');
   t.equal(inHtml('<a href="mailto:{{x}}">', "ann@far.example"), '<a href="mailto:ann@far.example">');
+  t.equal(inHtml('<a href="mailto:{{x}}">', "a@b.example?bcc=c"), '<a href="mailto:a@b.example%3Fbcc%3Dc">');
+  t.equal(inHtml('<a href="https://a.example/{{x}}:y">', "b"), '<a href="https://a.example/b:y">');
   t.equal(inHtml("<title>{{x}}</title>", nasty), "<title>&lt;b&gt;&amp;&quot;&#39;</title>");
   t.equal(render(parsePlain("subject", "Hi {{x}}"), { x: nasty }), `Hi ${nasty}`, "a subject is no HTML");
   t.equal(render(parsePlain("text", "Hi {{x}}"), { x: `${nasty}\nmore` }), `Hi ${nasty}\nmore`, "nor is a text");
@@ -96,6 +98,7 @@ t.test("a placeholder is refused in contexts that no escaping makes safe", async
     "<svg><![CDATA[{{x}}]]></svg>",
     "<!-- a --!><style>{{x}}</style>",
     '<p title="a" title="{{x}}">',
+    '<p title="a" title="{{x}}" lang="en">',
     '</p title="{{x}}">',
     '<a href="{{x}}:alert(1)">',
     '<a href="{{x}}&colon;alert(1)">',

@@ -23,7 +23,7 @@ import { mustFitSubject } from "./grammar.ts";
 import { ranks, scheduleHandle } from "./mail-queues.ts";
 import { findMessage, type StoredMessage, viewOf } from "./messages.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
-import { mustHaveAll, renderTemplate, type TemplateState, templateState, templateVersion } from "./templates.ts";
+import { mustHaveAll, renderTemplate, type TemplateState, templateRecords, templateVersion } from "./templates.ts";
 
 /** A mail to send: a template with variables, or a content made by the service itself. */
 export interface MailRequest {
@@ -77,7 +77,7 @@ export async function acceptMessage(runtime: Runtime, request: MailRequest): Pro
   mustBeRecipients(to);
   const [rights, template] = await Promise.all([
     sendingRights(runtime, { handle, senderId }),
-    request.content ? undefined : templateState(runtime, { handle, templateId }),
+    request.content ? undefined : templateRecords.find(runtime, handle, templateId),
   ]);
   const { content, fault } = await contentOrFault(runtime, request, { rights, template });
   // A repeated request gets its first answer, even if it would be refused now.

@@ -133,9 +133,8 @@ async function renderMail(
   const { purpose } = message;
   const [templateId, version] = [message.templateId as string, message.templateVersion as number];
   const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });
-  const own =
-    purpose === "PRODUCT_NOTIFICATION" ? { [unsubscribeVariable]: unsubscribeUrl(runtime.env, { messageId, n }) } : {};
-  return renderTemplate(parsed, { ...content.variables, ...own });
+  const own = { [unsubscribeVariable]: unsubscribeUrl(runtime.env, { messageId, n }) };
+  return renderTemplate(parsed, { ...own, ...content.variables });
 }
 
 function mailOf(runtime: Runtime, delivery: LeasedDelivery, rendered: Rendered): Mail {

@@ -128,9 +128,9 @@ async function claimOf(runtime: Runtime, caller: Caller, name: string): Promise<
   );
   const claims = found.filter((claim) => claim !== undefined);
   if (claims.length === 0) throw new Fail("account_domain_not_found");
-  const allowed = claims.filter(({ account }) => operatedAccounts(handles).includes(account));
-  if (allowed.length === 0) throw insufficientRole();
-  return allowed.find(({ owned }) => owned) ?? (allowed[0] as DomainClaim);
+  const allowed = claims.find(({ account }) => operatedAccounts(handles).includes(account));
+  if (allowed === undefined) throw insufficientRole();
+  return allowed;
 }
 
 function chosenAccount(handles: DomainOwner[], input: Infer<typeof newDomain>): string {

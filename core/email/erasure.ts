@@ -6,7 +6,7 @@ import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { transact } from "../store/redis.ts";
 import { eraseEventsOf } from "../webhooks/face.ts";
-import { cancelDelivery, unsentStatuses } from "./events.ts";
+import { cancelDelivery } from "./events.ts";
 import { findMessage } from "./messages.ts";
 import { ERASED_ADDRESS, eraseSuppression } from "./suppressions.ts";
 
@@ -54,7 +54,7 @@ async function eraseFrom(runtime: Runtime, { handle, messageId, address }: Messa
   if (message === undefined) return;
   const n = message.deliveries.findIndex(({ recipient }) => addressDigest(recipient) === address);
   if (n === -1) return;
-  await cancelDelivery(runtime, { handle, messageId, n }, unsentStatuses);
+  await cancelDelivery(runtime, { handle, messageId, n });
   const named = { handle, messageId, address };
   const recipient = message.deliveries[n]?.recipient ?? "";
   // The message names this answer, so it comes first.

@@ -89,7 +89,7 @@ export const unsentStatuses = ["QUEUED", "DEFERRED", "SENDING"] as const satisfi
 export function cancelDelivery(
   store: Pick<Runtime, "redis" | "now" | "queues">,
   name: DeliveryName,
-  from: readonly MessageStatus[] = ["QUEUED", "DEFERRED"],
+  from: readonly MessageStatus[] = unsentStatuses,
 ): Promise<boolean> {
   return moveDelivery(store, name, { from, to: "CANCELLED", type: "CANCELLED" });
 }

@@ -28,14 +28,14 @@ export function htmlContexts(
   const quoted: number[] = [];
   const reader = new HtmlReader(tagListener(source, { contexts, quoted }, refuse), { maxElements: MAX_ELEMENTS });
   for (const [at, { start }] of found.entries()) {
-    reader.read(source.slice(found[at - 1]?.start ?? 0, start));
+    reader.read(source.slice(found[at - 1]?.start, start));
     if (reader.context === "text") contexts.set(start, "html");
     else if (quoted.length === MAX_IN_TAG) refuse(start, `a tag has at most ${MAX_IN_TAG} placeholders`);
     else if (reader.context === "quoted value") quoted.push(start);
     else if (reader.context === "raw text") refuse(start, notAllowedIn(`<${reader.openElement}>`));
     else refuse(start, reasonAgainst(source.slice(Math.max(start - 40, 0), start)));
   }
-  reader.read(source.slice(found.at(-1)?.start ?? 0));
+  reader.read(source.slice(found.at(-1)?.start));
   reader.finish();
   return contexts;
 }

@@ -6,7 +6,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { pipelined } from "../store/redis.ts";
-import { cancelDelivery, timelineOf, unsentStatuses } from "./events.ts";
+import { cancelDelivery, timelineOf } from "./events.ts";
 
 /** The immutable part of a message. */
 export interface StoredMessage extends Omit<Message, "status" | "recipientCount" | "deliveries"> {
@@ -40,16 +40,13 @@ export async function readMessage(
 /** Cancels the unsent deliveries; `message_not_cancellable` if there is none. */
 export async function cancelMessage(runtime: Runtime, input: MessageName): Promise<{ message: Message }> {
   const { message } = await readMessage(runtime, input);
-  if ((await cancelDeliveries(runtime, message)) === 0) throw new Fail("message_not_cancellable");
+  if ((await withdrawMessage(runtime, message, ["QUEUED", "DEFERRED"])) === 0)
+    throw new Fail("message_not_cancellable");
   return { message: (await readMessage(runtime, input)).message };
 }
 
-/** Cancels all deliveries of a message that aren't known to be sent; returns their number. */
-export function withdrawMessage(store: Parameters<typeof cancelDelivery>[0], message: Message): Promise<number> {
-  return cancelDeliveries(store, message, unsentStatuses);
-}
-
-async function cancelDeliveries(
+/** Cancels the deliveries of a message with one of these statuses, by default all that aren't known to be sent; returns their number. */
+export async function withdrawMessage(
   store: Parameters<typeof cancelDelivery>[0],
   { handle, messageId, deliveries }: Message,
   from?: readonly MessageStatus[],

@@ -1,5 +1,4 @@
 import { convert } from "html-to-text";
-import { LRUCache } from "lru-cache";
 import { parse, serialize } from "parse5";
 import type {
   newTemplate,
@@ -20,6 +19,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { type Companion, conflict, Records, type Versioned } from "../store/records.ts";
+import { versionedCache } from "../store/versioned-cache.ts";
 import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-contexts.ts";
 import { UNSUBSCRIBE_PATH } from "./return-path.ts";
@@ -30,7 +30,8 @@ export const unsubscribeVariable = "unsubscribeUrl";
 type TemplateName = Input<"handle" | "templateId">;
 type StoredTemplate = Omit<Template, "handle">;
 
-const templateRecords = new Records<StoredTemplate>({
+/** The stored templates of handles. */
+export const templateRecords = new Records<StoredTemplate>({
   record: keys.template,
   list: keys.templates,
   missing: "email_template_not_found",
@@ -123,16 +124,12 @@ export async function previewTemplate(
   return renderTemplate(parsed, variables);
 }
 
+/** The part of a template that a send needs. */
 export type TemplateState = Pick<Template, "templateId" | "status" | "activeVersion">;
-
-/** The part of a template that a send needs; undefined for an unknown template. */
-export function templateState(runtime: Runtime, template: TemplateName): Promise<TemplateState | undefined> {
-  return templateRecords.find(runtime, template.handle, template.templateId);
-}
 
 /** Bytes of parsed templates that a process caches; one takes about three times its JSON. */
 const MAX_PARSED_BYTES = 32 * 2 ** 20;
-const parsedVersions = new LRUCache<string, ParsedTemplate>({ maxSize: MAX_PARSED_BYTES });
+const cacheOf = versionedCache<ParsedTemplate & { bytes: number }>(MAX_PARSED_BYTES, ({ bytes }) => bytes);
 
 /** A version of a template, parsed for a purpose. Versions are immutable, so a process reads and parses each once. */
 export async function templateVersion(
@@ -140,14 +137,11 @@ export async function templateVersion(
   at: TemplateName & { version: number; purpose: Purpose },
 ): Promise<ParsedTemplate> {
   const key = keys.templateContent(at.handle, at.templateId, at.version);
-  const name = `${await epochOf(redis, at.handle)} ${key} ${at.purpose}`;
-  const known = parsedVersions.get(name);
-  if (known) return known;
-  const json = await redis.get(key);
-  if (json === null) throw new Fail("email_template_not_found");
-  const parsed = parseTemplate(JSON.parse(json) as TemplateContent, at.purpose);
-  parsedVersions.set(name, parsed, { size: 3 * json.length });
-  return parsed;
+  return cacheOf(redis).get(`${key} ${at.purpose}`, await epochOf(redis, at.handle), async () => {
+    const json = await redis.get(key);
+    if (json === null) throw new Fail("email_template_not_found");
+    return { ...parseTemplate(JSON.parse(json) as TemplateContent, at.purpose), bytes: 3 * json.length };
+  });
 }
 
 /**
