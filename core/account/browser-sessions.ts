@@ -19,7 +19,7 @@ export async function sessionOfCookie(
   return session && { ...session, token };
 }
 
-export type BrowserSession = TokenSession & { token: string };
+type BrowserSession = TokenSession & { token: string };
 
 /** A form of one of our pages: its kind, and what it decides about. */
 interface PageForm {

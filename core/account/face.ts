@@ -8,7 +8,7 @@ export {
   describeServer,
   toolsResource,
 } from "./authorization.ts";
-export { type BrowserSession, formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
+export { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 export { issueAccess } from "./client-tokens.ts";
 export { registerClient } from "./clients.ts";
 export { attachDomain, type DomainClaim, domainClaim, domainForm, domainsOf, proveDomain } from "./domains.ts";

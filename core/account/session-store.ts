@@ -30,7 +30,7 @@ interface NewSession extends Pick<TokenClaims, "userId" | "email" | "grant">, Pi
 export async function startSession(
   runtime: Pick<Runtime, "redis" | "env" | "signingKey" | "id">,
   { sessionId = runtime.id("ses_"), userId, email, kind, device, seconds, tokenSeconds = seconds, grant }: NewSession,
-): Promise<{ token: string; sessionId: string; expiresAt: string }> {
+): Promise<{ token: string; expiresAt: string }> {
   const now = Date.now();
   const expiresAt = (Math.floor(now / 1000) + seconds) * 1000;
   const stored: StoredSession = { kind, device, createdAt: now, expiresAt };
@@ -38,7 +38,7 @@ export async function startSession(
   await scripts.startSession(runtime.redis, { sessions: keys.sessions(userId) }, input);
   const tokenEnds = expiresAt - (seconds - tokenSeconds) * 1000;
   const token = await issueToken(runtime, { userId, email, sessionId, expiresAt: tokenEnds, grant });
-  return { token, sessionId, expiresAt: instant(expiresAt) };
+  return { token, expiresAt: instant(expiresAt) };
 }
 
 /** The first non-empty text as a device name: at most 80 characters without control characters. */

@@ -40,25 +40,15 @@ export async function createRule(
   runtime: Runtime,
   input: Input<"handle" | "campaignId", typeof newRule>,
 ): Promise<{ rule: Rule }> {
-  const { handle, campaignId, trigger, templateId, senderId, variableMappings, enabled } = input;
-  const delayMinutes = delayOf(trigger, input.delayMinutes);
+  const { handle, ...given } = input;
+  const { campaignId } = given;
+  const delayMinutes = delayOf(given.trigger, given.delayMinutes);
   await findCampaign(runtime, handle, campaignId);
-  await mustBeUsable(runtime, handle, { senderId, templateId, enabled }, input);
+  await mustBeUsable(runtime, handle, given, given);
   const at = runtime.now();
   const instant = new Date(at).toISOString();
   const ruleId = `cer_${randomUUID()}`;
-  const value: StoredRule = {
-    ruleId,
-    campaignId,
-    trigger,
-    delayMinutes,
-    templateId,
-    senderId,
-    variableMappings,
-    enabled,
-    createdAt: instant,
-    updatedAt: instant,
-  };
+  const value: StoredRule = { ...given, ruleId, delayMinutes, createdAt: instant, updatedAt: instant };
   const full = `A campaign has at most ${MAX_RULES} email rules; delete one first.`;
   await rulesOf(campaignId).create(runtime, handle, { id: ruleId, value, at, max: MAX_RULES, full });
   return { rule: { ...value, handle, version: 1 } };
@@ -115,12 +105,6 @@ export async function findRule(
   return rule?.deletedAt === undefined ? rule : undefined;
 }
 
-async function requireRule(...path: Parameters<typeof findRule>): Promise<StoredRule> {
-  const rule = await findRule(...path);
-  if (rule === undefined) throw new Fail("email_rule_not_found");
-  return rule;
-}
-
 /** A campaign's rules, newest first, with their numbers of sent, denied and waiting mails. */
 export async function listRules(
   runtime: Runtime,
@@ -147,7 +131,8 @@ export async function previewRule(
 ): Promise<Rendered> {
   const { handle, campaignId, leadId } = input;
   await findCampaign(runtime, handle, campaignId);
-  const rule = await requireRule(runtime, input);
+  const rule = await findRule(runtime, input);
+  if (rule === undefined) throw new Fail("email_rule_not_found");
   const lead = await leadOf(runtime, handle, leadId);
   if (lead === undefined) throw new Fail("lead_not_found");
   return previewTemplate(runtime, {

@@ -35,7 +35,8 @@ export async function updateDocument(
   { handle, documentId, ...changes }: Input<"handle" | "documentId", typeof documentChange>,
 ): Promise<{ document: Document }> {
   return retryOnConflict(runtime.redis, documentKey(handle, documentId), async () => {
-    const current = await find(runtime, handle, documentId);
+    const current = await fetch(runtime, handle, documentId);
+    if (current === undefined) throw new Fail("document_not_found");
     return accept(runtime, handle, { ...current, ...(changes as Partial<StoredDocument>) }, current.revision);
   });
 }
@@ -195,12 +196,6 @@ function scriptKeys(handle: string, documentId: string): { document: string; kno
 /** How scripts name the chunks of a document. */
 function chunkNames(handle: string, documentId: string): { documentId: string; prefix: string } {
   return { documentId, prefix: keys.chunk(handle, documentId, 0).slice(0, -1) };
-}
-
-async function find(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument> {
-  const stored = await fetch(runtime, handle, documentId);
-  if (stored === undefined) throw new Fail("document_not_found");
-  return stored;
 }
 
 async function fetch(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument | undefined> {

@@ -14,13 +14,10 @@ export async function reindexDocuments(
   handle?: string,
 ): Promise<number> {
   let count = 0;
-  for await (const handles of handle === undefined ? allHandles(runtime) : [[handle]])
+  const all: AsyncIterable<string[]> = runtime.redis.sscanStream(keys.handles, { count: BATCH });
+  for await (const handles of handle === undefined ? all : [[handle]])
     for (const one of handles) count += await reindexHandle(runtime, one);
   return count;
-}
-
-function allHandles({ redis }: Pick<Runtime, "redis">): AsyncIterable<string[]> {
-  return redis.sscanStream(keys.handles, { count: BATCH });
 }
 
 async function reindexHandle(

@@ -100,7 +100,7 @@ function isNested(value: unknown): boolean {
 
 /** An object, also as JSON text in a form. */
 function part(value: unknown, path: string): Record<string, unknown> | undefined {
-  if (value === undefined || value === null || value === "") return undefined;
+  if (value === undefined || value === null) return undefined;
   const parsed = typeof value === "string" ? parse(value, path) : value;
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw invalid(path, "must be an object");
   if (JSON.stringify(parsed).length > MAX_PART_LENGTH) throw invalid(path, "is too large");

@@ -7,7 +7,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { scripts } from "../store/scripts.ts";
-import { listeners, type WebhookPath, webhookRecords } from "./endpoints.ts";
+import { type WebhookPath, webhookRecords } from "./endpoints.ts";
 import { createdAtOf, EVENT_TTL_MS, eventJob } from "./events.ts";
 
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
@@ -23,7 +23,11 @@ export async function dispatchEvents(
   runtime: Runtime,
   { handle, eventIds }: JobData<"webhooks.dispatch-all">,
 ): Promise<void> {
-  const [events, listening] = await Promise.all([readEvents(runtime, handle, eventIds), listeners(runtime, handle)]);
+  const [events, endpoints] = await Promise.all([
+    readEvents(runtime, handle, eventIds),
+    webhookRecords.all(runtime, handle),
+  ]);
+  const listening = endpoints.filter(({ status }) => status === "ACTIVE");
   await Promise.all(
     listening.map(({ webhookId, events: wanted }) => {
       const own = events.filter(({ about, audience }) => {

@@ -108,11 +108,6 @@ export async function setWebhookStatus(runtime: Runtime, path: WebhookPath, stat
   runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
 }
 
-/** The enabled endpoints. */
-export async function listeners(runtime: Runtime, handle: string): Promise<StoredWebhook[]> {
-  return (await webhookRecords.all(runtime, handle)).filter(({ status }) => status === "ACTIVE");
-}
-
 type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /** Seals the secrets of a handle's endpoints again after a change of SECRET_KEY. Returns the number of changed endpoints. */
