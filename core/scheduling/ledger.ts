@@ -131,16 +131,22 @@ export function statusAt(booking: Pick<StoredBooking, "status" | "holdUntil">, n
 /** A booking as owner and visitor read it. */
 export function toBooking(handle: string, booking: BookingRecord, now: number): Booking {
   const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...shown } = booking;
-  return { ...shown, handle, status: statusAt(booking, now), payment: presentPayment(booking, now) };
+  const status = statusAt(booking, now);
+  // What the job will write that ends an expired hold.
+  const cancelledBy = status === booking.status ? booking.cancelledBy : "service";
+  const holdUntil = status === "PENDING_PAYMENT" ? booking.holdUntil : null;
+  return { ...shown, handle, status, cancelledBy, holdUntil, payment: presentPayment(booking, now) };
 }
 
-/** A payment as owner and visitor see it: the end of the visitor's refund period, and whether it still runs. */
+/** A payment as owner and visitor see it: where to pay while it is awaited, the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
   const { refundUntilMinutes = REFUND_MINUTES, account: _account, paid: _paid, ...others } = booking.payment;
   const { refundReportedAt: _reportedAt, ...payment } = others;
   const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
-  return { ...payment, refundUntil, refundable: payment.status === "PAID" && now <= Date.parse(refundUntil) };
+  const checkoutUrl = statusAt(booking, now) === "PENDING_PAYMENT" ? payment.checkoutUrl : null;
+  const refundable = payment.status === "PAID" && now <= Date.parse(refundUntil);
+  return { ...payment, checkoutUrl, refundUntil, refundable };
 }
 
 /** The payment of a booking that moves: a refund period that has ended does not begin again. */
