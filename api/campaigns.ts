@@ -52,7 +52,7 @@ export const campaignRows: Row[] = [
   }),
   route(`DELETE ${rules}/:ruleId`, operator, nothing, core.deleteRule, {
     summary: "Delete an email rule",
-    description: "Deleting again is no error. Sends of the rule that still wait are dropped.",
+    description: "Deleting again is no error. Sends of the rule that still wait are denied when they are due.",
     failures: ["campaign_not_found", "email_rule_not_found"],
   }),
   route(`GET ${rules}/:ruleId/preview`, creator, shape.rulePreview, core.previewRule, {
