@@ -142,7 +142,7 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);
   if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, result), ...writer });
   if (isStream(result) && !row.view) await sendStream(ctx, result);
-  else sendView(ctx, await viewOf(runtime, row, ctx, result));
+  else sendView(ctx, await viewOf(runtime, ctx, { row, input, result }));
 }
 
 /** Merges body, query, header fields and path into one checked input. The idempotency key goes to the caller. */
@@ -181,11 +181,15 @@ function auditEntry(
 }
 
 /** The response with a result: a page for a form of a browser, the row's view, or JSON. */
-async function viewOf(runtime: Runtime, row: Row, ctx: Context, result: unknown): Promise<View> {
+async function viewOf(
+  runtime: Runtime,
+  ctx: Context,
+  { row, input, result }: { row: Row; input: unknown; result: unknown },
+): Promise<View> {
   const kind = outcomeOf(result);
   if (kind === "replayed") ctx.set("Idempotency-Replayed", "true");
   if (result === undefined) return { status: 204, headers: row.headers ?? {} };
-  if (row.page && prefersHtml(ctx)) return row.page(result as never, new Request(runtime, ctx));
+  if (row.page && prefersHtml(ctx)) return row.page(result as never, new Request(runtime, ctx), input as object);
   const status = kind === "created" && row.created ? row.created : (row.status ?? 200);
   if (row.view) {
     const view = await row.view(result as never, new Request(runtime, ctx));

@@ -15,10 +15,18 @@ interface Origin {
   page: string | undefined;
 }
 
-/** The page after a form was submitted, in the language of the form's page: thanks and a link back, or the form for the mailed code. */
-export async function leadView({ lead }: Infer<typeof leadAccepted>, request: Request): Promise<View> {
+/**
+ * The page after a form was submitted, in the language of the form's page: thanks and a link back, or the form for the mailed code. A form
+ * whose browser doesn't name its page may name it itself.
+ */
+export async function leadView(
+  { lead }: Infer<typeof leadAccepted>,
+  request: Request,
+  { pageSlug }: { pageSlug?: string },
+): Promise<View> {
   const { formPage: page } = request;
-  const origin = { language: await languageOfPage(request, page && slugOf(page)), page };
+  const slug = page === undefined ? pageSlug : slugOf(page);
+  const origin = { language: await languageOfPage(request, slug), page };
   if (lead.status === "UNVERIFIED") return codeView(request, origin, { leadId: lead.leadId, isWrong: false });
   const { thanks } = wordsOf(origin.language);
   return thanksView(thanks.detail, origin);

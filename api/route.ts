@@ -68,7 +68,7 @@ interface Columns<R> {
   /** Renders the result as something other than JSON. */
   view: (result: R, request: Request) => View | Promise<View>;
   /** Renders the result for a browser that submits a form and prefers HTML; others get JSON. */
-  page: (result: R, request: Request) => View | Promise<View>;
+  page: (result: R, request: Request, input: object) => View | Promise<View>;
   /** Renders failures of a route that only people use; undefined falls back to the problem document. */
   errorView: (fail: Fail, request: Request) => View | undefined;
   /** Failure texts of this route, if those of the code don't fit. */

@@ -136,6 +136,8 @@ t.test("a page's form ends in thanks and a link back; mistakes are named plainly
   await send({ email: "dan@example.com" }).set("Referer", "http://service.test/p/acme/%zz").expect(200);
   const far = await send({ email: "bob@example.com" }).set("Referer", "https://evil.example/x").expect(200);
   t.notMatch(far.text, /evil/);
+  const elsewhere = send({ email: "bob@example.com", pageSlug: "contacto" }).set("Referer", "https://shop.example/");
+  t.match((await elsewhere.expect(200)).text, /<html lang="es".*Gracias/s, "a form elsewhere names its page");
   t.match((await send({ email: "eve@example.com" }, "*/*").expect(202)).body, { lead: { status: "ACCEPTED" } });
   const unknown = await service.visitor.post(leads.replace("acme", "none")).type(form).set("Accept", html).send({});
   t.match(unknown, { status: 404, headers: { "content-type": /html/ } });
