@@ -37,7 +37,9 @@ export class RowRouter {
   /** The methods of a path; none if the path is unknown. */
   methods(path: string): string[] {
     const layers = [...this.#routers.values()].flatMap((router) => router.match(path, "GET").path);
-    return [...new Set(layers.flatMap((layer) => layer.methods))];
+    const methods = new Set(layers.flatMap((layer) => layer.methods));
+    // The root's layer matches "//" too, which has another depth.
+    return [...methods].filter((method) => this.find(path, method));
   }
 }
 

@@ -33,6 +33,7 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   const method = await visitor.delete("/healthz").expect(405);
   t.match(method.body, { code: "method_not_allowed" });
   t.match(method.headers.allow, /GET/);
+  t.match((await visitor.get("//")).body, { status: 404, code: "not_found" });
   for (const asset of ["none.js", "page.css.map", "..%2Fserver.js"])
     t.match((await visitor.get(`/assets/${asset}`)).body, { status: 404, code: "not_found" }, asset);
   const bare = request(url, { path: "http://" }).end();
