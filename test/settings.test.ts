@@ -70,6 +70,25 @@ t.test("what would fail at its first use is refused at the start, with an exampl
   t.end();
 });
 
+t.test("a provider whose settings are incomplete is refused in production, with what is missing", (t) => {
+  const production = { NODE_ENV: "production", BASE_URL: "https://a.example", REDIS_URL: "redis://host" };
+  const start = (more: Record<string, string>) =>
+    readEnv({ ...production, SECRET_KEY: "A".repeat(43), STRIPE_WEBHOOK_SECRET: undefined, ...more });
+  const refused: [given: Record<string, string>, sentence: string][] = [
+    [{ GOOGLE_CLIENT_ID: "a" }, "GOOGLE_CLIENT_SECRET is required with GOOGLE_CLIENT_ID"],
+    [{ ZOOM_CLIENT_SECRET: "a", ZOOM_CLIENT_ID: " " }, "ZOOM_CLIENT_ID is required with ZOOM_CLIENT_SECRET"],
+    [
+      { STRIPE_SECRET_KEY: "a" },
+      "STRIPE_CLIENT_ID is required with STRIPE_SECRET_KEY; STRIPE_WEBHOOK_SECRET is required with STRIPE_SECRET_KEY",
+    ],
+  ];
+  for (const [given, sentence] of refused)
+    t.throws(() => start(given), { message: `Invalid settings: ${sentence}` }, sentence);
+  t.ok(start({ MICROSOFT_CLIENT_ID: "a", MICROSOFT_CLIENT_SECRET: "b" }));
+  t.ok(readEnv({ GOOGLE_CLIENT_ID: "a" }), "in development a part may be tried");
+  t.end();
+});
+
 t.test("addresses are read in one form", (t) => {
   const { BASE_URL, LOGIN_URL, APP_URL, PUBLIC_DOMAIN, MAIL_MX_HOST, OUTBOUND_ALLOW_HOSTS, LOGIN_MAIL_FROM } = readEnv({
     BASE_URL: "HTTPS://Service.Example:443/",

@@ -154,8 +154,25 @@ function unquoted(value: string | undefined): string | undefined {
   return value;
 }
 
+type Given = Record<string, string | undefined>;
+
+/** Settings of which a production installation has all or none: with some of them a provider would fail at its first use. */
+const providerSettings = [
+  ["GOOGLE_CLIENT_ID", "GOOGLE_CLIENT_SECRET"],
+  ["MICROSOFT_CLIENT_ID", "MICROSOFT_CLIENT_SECRET"],
+  ["ZOOM_CLIENT_ID", "ZOOM_CLIENT_SECRET"],
+  ["STRIPE_CLIENT_ID", "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"],
+];
+
+/** Names the settings that a group lacks, if it has some. */
+function missingOf(group: string[], given: Given): string[] {
+  const first = group.find((name) => given[name]);
+  const missing = group.filter((name) => first && !given[name]);
+  return missing.map((name) => `${name} is required with ${first}`);
+}
+
 /** Faults of well-formed settings. Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
-function contradictions(read: EnvValues, given: Record<string, string | undefined>): string[] {
+function contradictions(read: EnvValues, given: Given): string[] {
   const production = read.NODE_ENV === "production";
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
   const { REDIS_SENTINEL_MASTER: master } = read;
@@ -170,7 +187,10 @@ function contradictions(read: EnvValues, given: Record<string, string | undefine
     [!hasSentinels && master, "REDIS_SENTINELS is required with REDIS_SENTINEL_MASTER"],
     [hasSentinels && read.REDIS_CLUSTER, "REDIS_SENTINELS can't be combined with REDIS_CLUSTER"],
   ];
-  return faults.flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : []));
+  return [
+    ...faults.flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : [])),
+    ...(production ? providerSettings.flatMap((group) => missingOf(group, given)) : []),
+  ];
 }
 
 function addresses(read: EnvValues) {
