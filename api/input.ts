@@ -133,18 +133,10 @@ function codeAt(schema: Schema<unknown>, error: ErrorObject): ErrorCode | undefi
   let at = schema;
   let code: unknown;
   for (const step of pathOf(error).split("/").slice(1)) {
-    at = next(at, step);
+    at = propertiesOf(at)[step] ?? {};
     code = at["x-code"] ?? code;
   }
   return ((absences.has(error.keyword) && at["x-absent-code"]) || code) as ErrorCode | undefined;
-}
-
-/** The schema of a property or an item; one that says nothing if there is none. */
-function next(schema: Schema<unknown>, step: string): Schema<unknown> {
-  const properties = propertiesOf(schema);
-  return Object.hasOwn(properties, step)
-    ? (properties[step] as Schema<unknown>)
-    : ((schema.items ?? {}) as Schema<unknown>);
 }
 
 const { validate: isDate } = formats.default.get("date") as { validate: (text: string) => boolean };

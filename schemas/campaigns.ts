@@ -81,7 +81,7 @@ export type Rule = s.Infer<typeof rule>;
 export const newConversion = s.object({
   leadId: s.id,
   campaignId: s.id,
-  value: s.optional(s.nullable(s.number())),
+  value: s.optional(s.nullable(s.number)),
   currency: s.optional(s.nullable(s.currency)),
   occurredAt: s.optional(s.nullable(s.instant)),
   ...s.ignored("conversionId", "createdAt"),
@@ -91,7 +91,7 @@ export const conversion = s.component("Conversion", {
   conversionId: s.string(),
   leadId: s.string(),
   campaignId: s.string(),
-  value: s.nullable(s.number()),
+  value: s.nullable(s.number),
   currency: s.nullable(s.string()),
   occurredAt: s.instant,
   createdAt: s.instant,

@@ -53,7 +53,7 @@ const queryResult = s.component("KnowledgeResult", {
   topic: s.string(),
   source: s.string(),
   snippet: s.string(),
-  score: s.number(),
+  score: s.number,
   containerTags: s.array(s.string()),
 });
 export const queryAnswer = s.object({

@@ -140,7 +140,7 @@ export function partial<P extends Properties>(properties: P): { [K in keyof P]: 
 }
 
 export const string = (more: Schema<unknown> = {}): Schema<string> => ({ type: "string", ...more }) as Schema<string>;
-export const text = (maxLength: number, more: Schema<unknown> = {}): Schema<string> => string({ maxLength, ...more });
+export const text = (maxLength: number): Schema<string> => string({ maxLength });
 /** A text that matches a pattern; `form` is the message for one that does not. */
 export const formed = (pattern: string, form: string, more: Schema<unknown> = {}): Schema<string> =>
   ({ ...string({ pattern, ...more }), [formMark]: form }) as Schema<string>;
@@ -154,7 +154,7 @@ export const line = (maxLength: number): Schema<string> =>
     { minLength: 1, maxLength, "x-filled": true },
   );
 export const integer = (minimum?: number, maximum?: number): Schema<number> => ({ type: "integer", minimum, maximum });
-export const number = (more: Schema<unknown> = {}): Schema<number> => ({ type: "number", ...more }) as Schema<number>;
+export const number: Schema<number> = { type: "number" };
 export const boolean: Schema<boolean> = { type: "boolean" };
 export const anything: Schema<unknown> = {};
 export const oneOf = <const V extends readonly string[]>(...values: V): Schema<V[number]> =>

@@ -12,7 +12,7 @@ export const strategyQuery = s.object({
 
 const group = s.component("StrategyGroup", {
   matchCount: s.integer(0),
-  items: s.array(s.object({ documentId: s.string(), title: s.string(), summary: s.string(), score: s.number() })),
+  items: s.array(s.object({ documentId: s.string(), title: s.string(), summary: s.string(), score: s.number })),
 });
 export type StrategyMatches = s.Infer<typeof group>;
 

@@ -11,9 +11,8 @@ export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
   const around: Surroundings = { components: {}, baseUrl };
   // Operations refer to these by their names.
   for (const shape of [problem, chatChunk]) published(shape, { owner: "", components: around.components });
-  const shown = rows.filter((row) => !row.hidden);
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const row of shown) {
+  for (const row of rows.filter(({ hidden }) => !hidden)) {
     const path = row.path.replace(/:(\w+)/g, "{$1}");
     paths[path] = { ...paths[path], [row.method.toLowerCase()]: operation(row, around) };
   }
@@ -21,7 +20,7 @@ export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
     openapi: "3.1.0",
     info,
     servers: [{ url: baseUrl, description: "This service" }],
-    tags: tags.filter(({ name }) => name === "Webhooks" || shown.some(({ tag }) => tag === name)),
+    tags,
     paths,
     webhooks: webhooks(around),
     components: {

@@ -56,11 +56,11 @@ export function operation(row: Row, around: Surroundings): Record<string, unknow
   return {
     operationId: operationId(row),
     summary: summaryOf(row),
-    ...(row.description ? { description: row.description } : {}),
+    description: row.description,
     tags: [row.tag],
     security: security(row),
     parameters: [...parameters, ...shared.map((name) => ({ $ref: `#/components/parameters/${name}` }))],
-    ...(body ? { requestBody: body } : {}),
+    requestBody: body,
     responses: { ...successes(row, around), ...failures(row) },
     "x-codeSamples": [
       { lang: "Shell", label: "curl", source: sample(row, { parameters, content: body?.content, around }) },
@@ -80,7 +80,7 @@ function writing(row: Row, { components }: Surroundings): Writing {
 
 function pathAndQuery(row: Row, around: Surroundings): Parameter[] {
   const names = pathNames(row.path);
-  const required = [...names, ...requiredNames(row.input)];
+  const required = requiredNames(row.input);
   const path = publishedProperties(row.input, writing(row, around)).filter(([name]) => names.includes(name));
   const query = hasQuery(row) ? otherFields(row, around) : [];
   return [...path, ...query].map(([name, { description, ...schema }], at) => ({
@@ -168,14 +168,10 @@ export function mediaTypes(types: Record<string, Schema<unknown>>, owner: string
 /** Responses without a failure, by status: the usual one, the one for a created result, and those without content. */
 function successes(row: Row, around: Surroundings): Record<number, object> {
   const { status, created, empty = {}, idempotent } = row;
-  const usual = status ?? (row.returns || row.produces || row.method === "GET" ? 200 : 204);
+  const usual = status ?? (row.returns || row.produces ? 200 : 204);
   const content = answerOf(row, around);
   const headers = { ...requestIdHeader, ...(idempotent ? replayedHeader : {}), ...(empty[304] ? etagHeader : {}) };
-  const success = (code: number): object => ({
-    description: meanings[code] ?? "Success",
-    headers,
-    ...(content ? { content } : {}),
-  });
+  const success = (code: number): object => ({ description: meanings[code] ?? "Success", headers, content });
   return {
     [usual]: success(usual),
     ...(created ? { [created]: success(created) } : {}),
@@ -183,7 +179,7 @@ function successes(row: Row, around: Surroundings): Record<number, object> {
   };
 }
 
-const meanings: Record<number, string> = { 200: "Success", 201: "Created", 202: "Accepted", 204: "Done" };
+const meanings: Record<number, string> = { 201: "Created", 202: "Accepted", 204: "Done" };
 const requestIdHeader = { "X-Request-Id": { $ref: "#/components/headers/RequestId" } };
 const replayedHeader = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
 const etagHeader = {
@@ -252,13 +248,12 @@ function accessCodes(access: Access): ErrorCode[] {
   return codes;
 }
 
-/** True if a value of the right type can still be invalid. Access checks the handle. */
+/** True if a value of the right type can still be invalid. */
 function isChecked(schema: Schema<unknown>): boolean {
-  return writable(schema).some(([name, { type: _type, ...rest }]) => name !== "handle" && Object.keys(rest).length > 0);
+  return writable(schema).some(([, { type: _type, ...rest }]) => Object.keys(rest).length > 0);
 }
 
 function inputCodes(schema: Schema<unknown>): ErrorCode[] {
-  const below = [...Object.values(propertiesOf(schema)), ...([schema.items ?? []].flat() as Schema<unknown>[])];
   const here = [schema["x-code"], schema["x-absent-code"]].filter((code) => code !== undefined) as ErrorCode[];
-  return [...here, ...below.flatMap(inputCodes)];
+  return [...here, ...Object.values(propertiesOf(schema)).flatMap(inputCodes)];
 }

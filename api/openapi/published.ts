@@ -52,7 +52,7 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
   if (components === undefined) return converted(schema, { owner: name });
   components[name] ??= converted(source, { owner: name, components });
   const reference = { $ref: `#/components/schemas/${name}` };
-  return isNullable(schema) && !isNullable(source) ? { anyOf: [reference, { type: "null" }] } : reference;
+  return isNullable(schema) ? { anyOf: [reference, { type: "null" }] } : reference;
 }
 
 /** The properties of an object with their notes. */
@@ -62,13 +62,8 @@ export function publishedProperties(schema: Schema<unknown>, how: Writing): [str
 
 /** Names of the required properties. */
 export function requiredNames(schema: Schema<unknown>): string[] {
-  const required = (schema.required ?? []) as string[];
-  return writable(schema)
-    .filter(([name, property]) => {
-      const shown = publishedOf(property);
-      return shown === property ? required.includes(name) : !isOptional(shown);
-    })
-    .map(([name]) => name);
+  const required = writable(schema).filter(([, property]) => !isOptional(publishedOf(property)));
+  return required.map(([name]) => name);
 }
 
 /** The properties that a client may send: ignored ones are not published. */
@@ -132,15 +127,13 @@ function referenced(reference: string, components: Components): Published {
 }
 
 function ofType(schema: Published, components: Components): unknown {
-  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  const { type } = schema;
   if (type === "object") return objectOf(schema, components);
   if (type === "array") {
     const item = exampleOf(schema.items as Published, components);
-    return Array.from({ length: Math.max(1, Number(schema.minItems ?? 1)) }, () => item);
+    return Array.from({ length: Number(schema.minItems ?? 1) }, () => item);
   }
-  if (type === "integer" || type === "number") return schema.minimum ?? 1;
   if (type === "boolean") return true;
-  if (type !== "string") return {};
   return schema.format === "date-time" ? "2026-11-23T08:00:00.000Z" : "example";
 }
 
