@@ -1,8 +1,9 @@
 import { readdirSync } from "node:fs";
 import t from "tap";
 import ts from "typescript";
+import { isOfHandle } from "../core/operations/handle-keys.ts";
 import { logEvents } from "../core/platform/log-events.ts";
-import { isOfHandle, keys } from "../core/store/keys.ts";
+import { keys } from "../core/store/keys.ts";
 import { scripts } from "../core/store/scripts.ts";
 import { keyTable } from "../fixtures/key-table.ts";
 import { logPage } from "../fixtures/log-table.ts";
@@ -245,7 +246,11 @@ t.test("every key says whether it goes with a handle", async (t) => {
   for (const [name, key] of makers) {
     const goesWith = /^(handle|tag)$/.test(owners.get(name) ?? "");
     const made = (key as (...parts: string[]) => string)("acme", "acme", "acme", "acme");
-    t.equal(isOfHandle(made, "acme"), goesWith, `${name}: keys of others are listed in kindsOfOthers`);
+    t.equal(
+      isOfHandle(made, "acme"),
+      goesWith,
+      `${name}: the kinds of a handle are listed in core/operations/handle-keys.ts`,
+    );
   }
   t.notOk(isOfHandle(keys.handles, "all"));
 });

@@ -7,8 +7,8 @@ import { domainForm, entitlementsOf, membersOf, mustExist } from "../account/fac
 import { exportDomains } from "../email/face.ts";
 import { invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { isOfHandle, keys } from "../store/keys.ts";
-import { carriage, keysOf, kindOf } from "./handle-keys.ts";
+import { keys } from "../store/keys.ts";
+import { carriage, isOfHandle, keysOf, kindOf } from "./handle-keys.ts";
 import { toPlainValue, valueTypes } from "./key-values.ts";
 
 /** Version of the format of the lines. */
@@ -135,9 +135,9 @@ async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGene
     const one = parsed(number, line);
     if (ajv.validate<ExportEnd>(endLine, one)) return await mustEnd(lines, { number, count, end: one });
     if (!ajv.validate<ExportedKey>(keyLine, one) || !isWhole(one)) throw wrong(number, "this is no key of an export");
-    if (!isOfHandle(one.key, handle)) throw wrong(number, `${one.key} is not a key of ${handle}`);
     if (carriage[kindOf(one.key)] === undefined)
-      throw wrong(number, `${kindOf(one.key)} is a kind of key unknown here`);
+      throw wrong(number, `${kindOf(one.key)} is a kind of key unknown here, not a key of ${handle}`);
+    if (!isOfHandle(one.key, handle)) throw wrong(number, `${one.key} is not a key of ${handle}`);
     count++;
     yield one;
   }

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { batchesOf } from "../platform/batches.ts";
-import { isOfHandle, keys } from "../store/keys.ts";
+import { keys } from "../store/keys.ts";
 import { pipelined, scanKeys } from "../store/redis.ts";
 
 /**
@@ -42,10 +42,16 @@ export function isCarried(key: string): boolean {
   return carriage[kindOf(key)] === "as is" || carriage[kindOf(key)] === "sealed again";
 }
 
+/** True for a key that belongs to the handle and is erased with it: an account, a queue or a user may have the same name. */
+export function isOfHandle(key: string, handle: string): boolean {
+  const [, kind = "", tag] = /^([a-z-]+)(?::[a-z-]+)?:\{([^}]*)\}/.exec(key) ?? [];
+  return tag === handle && Object.hasOwn(carriage, kind);
+}
+
 /** Keys per round trip. */
 export const KEY_BATCH = 200;
 
-/** The keys of a handle, in batches. Kinds of keys whose tag is not a handle are skipped, even if their tag is the same word. */
+/** The keys of a handle, in batches. */
 export async function* keysOf(redis: Redis, handle: string): AsyncGenerator<string[]> {
   for await (const found of scanKeys(redis, `*:{${handle}}*`)) {
     const names = found.filter((key) => isOfHandle(key, handle));

@@ -164,18 +164,5 @@ for (const [name, make] of Object.entries(makers))
   if (typeof make === "function")
     makers[name] = (...parts: unknown[]): string => String(make(...parts)).replace(/\{\}(?=.*\})/s, "{%7D");
 
-/** Kinds of keys whose tag is not a handle: a handle may have the same name as an account, a queue or a user. */
-const kindsOfOthers = `
-  service heartbeat queue dirty handle-import handles user user-handles user-of-email user-tokens
-  sessions token account account-handles account-domains domain pairing sign-in page-access page-checkout
-  oauth-state oauth-grant oauth-refresh oauth-consent run run-chunks run-readers run-alive run-reader
-  email-identity message-owner email-turns far-turns bounce-mailbox`.split(/\s+/);
-
-/** True for a key that belongs to the handle and is erased with it. */
-export function isOfHandle(key: string, handle: string): boolean {
-  const [, kind = "", tag] = /^([a-z-]+)(?::[a-z-]+)?:\{([^}]*)\}/.exec(key) ?? [];
-  return tag === handle && !kindsOfOthers.includes(kind);
-}
-
 /** Number of shards of the pending outboxes; a tag's shard never changes. */
 export const OUTBOX_SHARDS = 16;
