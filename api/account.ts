@@ -50,7 +50,6 @@ export const accountRows: Row[] = [
     description: "An absent field keeps its value. `displayName` is the name that people see.",
   }),
   route(`POST ${desktop}/start`, anyone, shape.pairingStart, core.startPairing, {
-    headerInputs: ["userAgent"],
     returns: shape.pairingStarted,
     summary: "Start a desktop pairing",
     description:
@@ -85,12 +84,10 @@ export function signInRows(path: string): Row[] {
   const line = path as `/${string}`;
   const errorView = (fail: Fail, request: Request) =>
     fail.code === "not_found" ? undefined : failureView(fail, request);
-  const headerInputs = ["origin", "host", "cookie", "userAgent", "visitorLanguage"] as const;
   return [
-    page(`GET ${line}`, shape.signInPage, core.openSignIn, view.signInView, { errorView, headerInputs: ["cookie"] }),
+    page(`GET ${line}`, shape.signInPage, core.openSignIn, view.signInView, { errorView }),
     page(`POST ${line}`, shape.signInForm, core.signIn, view.signInView, {
       errorView,
-      headerInputs,
       accepts: "form",
       page: view.signInAnswer,
     }),

@@ -17,7 +17,7 @@ import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemView } from "./problem.ts";
 import { sendView } from "./reply.ts";
-import { headerFields, mayBePageHost, Request } from "./request.ts";
+import { headerFields, headerInputs, mayBePageHost, Request } from "./request.ts";
 import { hasQuery, type Row, type View } from "./route.ts";
 import { type RouteMatch, RowRouter } from "./router.ts";
 import { rows } from "./rows.ts";
@@ -157,7 +157,7 @@ async function inputOf(
   if (key !== "") Object.assign(caller, { idempotencyKey: key, bodyDigest: bodyDigest(body) });
   const input: Record<string, unknown> = { ...body };
   // These come from the header alone: without the field they are absent, whatever the body contains.
-  for (const name of row.headerInputs ?? []) input[name] = headerFields[name](ctx) || undefined;
+  for (const name of headerInputs(row.input)) input[name] = headerFields[name](ctx) || undefined;
   return checkInput(row, Object.assign(input, parameters));
 }
 

@@ -26,7 +26,6 @@ const gated = { subject: core.mustBeOpen, ...unlogged };
 export const assistantRows: Row[] = [
   route(`POST ${page}/agentic-question`, anyone, shape.question, core.askQuestion, {
     ...throttled,
-    headerInputs: ["closed"],
     returns: shape.questionAnswer,
     description:
       "Answers one question as one object. A question that is declined or cannot be answered is a 200 without evidence. The chat route streams the same answer; this route is the legacy contract and stays available for clients that do not stream.",
@@ -45,7 +44,6 @@ export const assistantRows: Row[] = [
   }),
   route(`GET ${page}/agentic-chat/:chatId/stream`, anyone, shape.chatStream, core.resumeChat, {
     ...gated,
-    headerInputs: ["lastEventId"],
     summary: "Resume the answer of a chat",
     description:
       "Replays the latest answer of the chat, from the start or after `Last-Event-ID`, and follows it to its end. Answers 204 if there is nothing to replay. Answers are kept for 10 minutes; the chat id is the capability.",

@@ -33,8 +33,8 @@ const byStatus: Record<number, FailureName> = {
   503: "away",
 };
 
-/** Pages for a browser, which may carry a session cookie. */
-export const browserPage = { headerInputs: ["cookie"], errorView: failureView } as const;
+/** Pages for a browser. */
+export const browserPage = { errorView: failureView };
 
 /** The page of a failure in the visitor's language: a title, one sentence and a link. The app adds the headers. */
 export function failureView(fail: Fail, request: Request): View {

@@ -8,7 +8,6 @@ import type { Request } from "./request.ts";
 import { page, type Row, type View } from "./route.ts";
 
 const quiet = { logged: false };
-const crawler = { ...quiet, headerInputs: ["host"] } as const;
 
 /**
  * Requests of browsers and crawlers to a host itself. The crawlers' rows of a page host come before the page row, whose path matches
@@ -20,8 +19,8 @@ export const frontDoorRows: Row[] = [
 ];
 
 export const crawlerRows: Row[] = [
-  page("GET /p/:handle/robots.txt", publishedPages, listPublished, pageRobotsView, crawler),
-  page("GET /p/:handle/sitemap.xml", publishedPages, listPublished, sitemapView, crawler),
+  page("GET /p/:handle/robots.txt", publishedPages, listPublished, pageRobotsView, quiet),
+  page("GET /p/:handle/sitemap.xml", publishedPages, listPublished, sitemapView, quiet),
 ];
 
 /** The page at the root of the service, with links to the docs and the sign-in. */

@@ -12,7 +12,6 @@ export const leadRows: Row[] = [
     status: 202,
     accepts: "form",
     guard: core.admitLead,
-    headerInputs: ["visitorLanguage"],
     page: leadView,
     returns: shape.leadAccepted,
     logged: false,

@@ -45,7 +45,6 @@ export function mcpRows(all: () => Row[]): Row[] {
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
       accepts: "raw",
-      headerInputs: ["host"],
       isReadOnly: true,
       view,
       challenge,

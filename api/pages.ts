@@ -6,7 +6,6 @@ import { pageView } from "./page-view.ts";
 import { anyone, creator, page, type Row, route } from "./route.ts";
 
 const pages = "/v2/handles/:handle/pages";
-const visitor = { headerInputs: ["cookie", "method"] } as const;
 
 export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, shape.newPage, core.createPage, {
@@ -51,14 +50,12 @@ export const pageRows: Row[] = [
     failures: ["page_not_found", "invalid_page_content", "version_conflict"],
   }),
   route("GET /v2/public/pages/:handle/:pageSlug/access-check", anyone, shape.pageVisit, core.checkPageAccess, {
-    ...visitor,
     summary: "Check access to a page",
     returns: shape.accessAnswer,
     description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
     failures: ["page_not_found"],
   }),
   page("GET /p/:handle/:pageSlug", shape.pageVisit, core.visitPage, pageView, {
-    ...visitor,
     errorView: (fail, request) => (fail.status === 404 ? failureView(fail, request) : undefined),
   }),
 ];

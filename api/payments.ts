@@ -10,9 +10,8 @@ import { anyone, creator, operator, page, type Row, route } from "./route.ts";
 const pagePath = "/v2/public/pages/:handle/:pageSlug";
 const checkout = `${pagePath}/checkout` as const;
 const purchases = "/v2/handles/:handle/pages/:pageSlug/purchases";
-const headerInputs = ["host"] as const;
-const visitor = { headerInputs, errorView: failureView };
-const payer = { guard: core.admitPayer, headerInputs, failureTexts: { service_unavailable: "paymentAway" } } as const;
+const visitor = { errorView: failureView };
+const payer = { guard: core.admitPayer, failureTexts: { service_unavailable: "paymentAway" } } as const;
 
 export const paymentRows: Row[] = [
   route(`POST ${checkout}`, anyone, shape.pageCheckout, core.startPageCheckout, {

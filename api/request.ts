@@ -4,11 +4,15 @@ import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
 import { hasWords, languages, type Words, wordsLanguage } from "../schemas/languages.ts";
+import { propertiesOf, type Schema } from "../schemas/schema.ts";
 
 /** Longest language tag that a request may name, in characters. */
 const MAX_LANGUAGE_LENGTH = 64;
 
-/** How each input from the header or the connection is read; texts are "" if the client does not send them. */
+/**
+ * How each input from the header or the connection is read, by its name; texts are "" if the client does not send them. Body and query can't
+ * set an input of such a name.
+ */
 export const headerFields = {
   closed,
   cookie: (ctx: Context) => ctx.get("cookie"),
@@ -19,6 +23,12 @@ export const headerFields = {
   userAgent: (ctx: Context) => ctx.get("user-agent"),
   visitorLanguage,
 };
+
+/** Names of the inputs of a schema that come from the header or the connection alone. */
+export function headerInputs(schema: Schema<unknown>): (keyof typeof headerFields)[] {
+  const names = Object.keys(headerFields) as (keyof typeof headerFields)[];
+  return names.filter((name) => name in propertiesOf(schema));
+}
 
 /** Aborts when the response is over, also because the client has left. */
 function closed({ res }: Context): AbortSignal {

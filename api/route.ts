@@ -4,7 +4,7 @@ import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
 import { documented, handle, type Input, object, propertiesOf, type Schema, string } from "../schemas/schema.ts";
-import type { FailureTexts, headerFields, Request } from "./request.ts";
+import type { FailureTexts, Request } from "./request.ts";
 
 /** Who may call. There is no default: every row names its access. */
 export type Access =
@@ -87,8 +87,6 @@ interface Columns<R> {
   audited: (result: R) => { userId: string; handle: string } | undefined;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */
   errorLogName: "assistant";
-  /** Inputs that come from the header or the connection alone: body and query can't set them. */
-  headerInputs: readonly (keyof typeof headerFields)[];
   /** True if the route honours `Idempotency-Key`. */
   idempotent: boolean;
   /** The security scheme of a route whose requests are signed and carry no token. */

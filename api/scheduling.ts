@@ -20,7 +20,6 @@ const visitorPage = {
   errorView: view.schedulingFailure,
   failureTexts: { not_found: "eventMissing", service_unavailable: "calendarAway" },
 } as const;
-const headerInputs = ["visitorLanguage"] as const;
 const unchanged = { 304: "The copy whose `ETag` is in `If-None-Match` is current" };
 
 /**
@@ -128,7 +127,6 @@ export const schedulingRows: Row[] = [
     returns: shape.bookingAnswer,
     summary: "Book a slot",
     idempotent: true,
-    headerInputs: ["visitorLanguage"],
     description:
       "Books a slot that the slots route lists. The booking is ACCEPTED, PENDING if the owner confirms it, or PENDING_PAYMENT with a `nextAction`. `bookingUid` is the visitor's capability to manage the booking.",
     failures: [
@@ -205,9 +203,8 @@ export const schedulingRows: Row[] = [
 
   page(`GET ${pagePath}`, nothing, core.listPublicEventTypes, view.eventListView, visitorPage),
   page(`GET ${pagePath}/:eventSlug`, shape.schedulingVisit, core.visitEvent, view.schedulingView, visitorPage),
-  page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, view.ownerBookingView, { headerInputs }),
+  page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, view.ownerBookingView),
   page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, view.ownerBookingView, {
-    headerInputs,
     audited: ({ decidedBy }) => decidedBy,
     accepts: "form",
   }),

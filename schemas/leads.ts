@@ -45,7 +45,6 @@ export const newLead = s.object(
     tracking: s.unchecked(s.optional(s.map(s.string()))),
     consent: s.optional(s.anything),
     website: s.unchecked(s.optional(s.string())),
-    // From the header, never from the body.
     visitorLanguage: s.optional(s.string()),
   },
   { additionalProperties: true },

@@ -1,5 +1,6 @@
 import { type ErrorCode, errors } from "../../schemas/errors.ts";
 import { propertiesOf, type Schema } from "../../schemas/schema.ts";
+import { headerInputs } from "../request.ts";
 import { type Access, hasQuery, pathNames, type Row } from "../route.ts";
 import { sample } from "./code-samples.ts";
 import {
@@ -70,7 +71,7 @@ export function operation(row: Row, around: Surroundings): Record<string, unknow
 
 /** Fields of the input that are neither in the path nor in a header, with their notes. */
 function otherFields(row: Row, around: Surroundings): [string, Published][] {
-  const elsewhere = [...pathNames(row.path), ...(row.headerInputs ?? [])];
+  const elsewhere = [...pathNames(row.path), ...headerInputs(row.input)];
   return publishedProperties(row.input, writing(row, around)).filter(([name]) => !elsewhere.includes(name));
 }
 
@@ -93,8 +94,8 @@ function pathAndQuery(row: Row, around: Surroundings): Parameter[] {
 }
 
 /** Header parameters that a client sets: those of the row, and those of a signature. Browsers set the others themselves. */
-function headerParameters({ headerInputs = [], signed }: Row): Parameter[] {
-  const resumes = headerInputs.includes("lastEventId");
+function headerParameters({ input, signed }: Row): Parameter[] {
+  const resumes = "lastEventId" in propertiesOf(input);
   return [...(resumes ? [lastEventId] : []), ...(signed === "standardWebhooks" ? webhookHeaders : [])];
 }
 
