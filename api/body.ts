@@ -23,12 +23,12 @@ const CODING_EXPECTED = "The content coding of the request body is not supported
 const MAX_DEPTH = 64;
 const MAX_VALUES = 50_000;
 
-/** Reads the body as the row allows: an object, or for `raw` its bytes as they arrive. An absent body is `{}`. */
+/** Reads the body as the row allows: an object, or a raw body as it arrives. An absent body is `{}`. */
 export async function readBody(ctx: Context, row: Row): Promise<Record<string, unknown>> {
-  if (!hasBody(ctx) && row.accepts !== "raw") return {};
+  if (!hasBody(ctx) && !row.consumes) return {};
   const limit = row.limit ?? (row.access.kind === "public" ? limits.public : limits.owner);
   if ((ctx.request.length ?? 0) > limit) throw new Fail("payload_too_large");
-  if (row.accepts === "raw") return { body: bytes(ctx, limit), headers: ctx.headers };
+  if (row.consumes) return { body: bytes(ctx, limit), headers: ctx.headers };
   try {
     return await parsedBody(ctx, row, limit);
   } catch (error) {

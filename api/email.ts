@@ -158,7 +158,6 @@ export const emailRows: Row[] = [
     description: "The address can get mail of this handle again. It is no error if it was not suppressed.",
   }),
   route("POST /v2/email/feedback", anyone, shape.signedRequest, core.receiveDeliveryReports, {
-    accepts: "raw",
     limit: MAX_FEEDBACK_BYTES,
     returns: shape.reportAnswer,
     summary: "Receive a signed delivery event",
@@ -168,7 +167,6 @@ export const emailRows: Row[] = [
     failures: ["invalid_token"],
   }),
   route("POST /v2/email/inbound", anyone, shape.signedRequest, core.receiveInboundMail, {
-    accepts: "raw",
     limit: MAX_INBOUND_BYTES,
     returns: shape.reportAnswer,
     summary: "Receive a signed bounce or complaint mail",

@@ -44,7 +44,6 @@ export function mcpRows(all: () => Row[]): Row[] {
   const callTools: MessageHandler = async (runtime, input, caller) => (await handler())(runtime, input, caller);
   return [
     route(`POST ${endpoint}`, access, message, callTools, {
-      accepts: "raw",
       isReadOnly: true,
       view,
       challenge,

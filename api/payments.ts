@@ -48,7 +48,6 @@ export const paymentRows: Row[] = [
     failures: ["not_found"],
   }),
   route("POST /v2/public/providers/stripe/webhook", anyone, signedRequest, core.receiveStripeEvent, {
-    accepts: "raw",
     limit: 262_144,
     returns: shape.received,
     summary: "Receive a Stripe event",

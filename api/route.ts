@@ -59,8 +59,8 @@ interface Columns<R> {
   limit: number;
   /** Most values in a body; default 50,000. */
   maxValues: number;
-  /** Accepted body types besides JSON; `raw` passes `{ body, headers }` to the function, the body as an async iterable of its bytes. */
-  accepts: "json" | "form" | "raw";
+  /** A body type that is accepted besides JSON. */
+  accepts: "form";
   /** Limits strangers before the body is read, with the path parameters: `rate_limited`. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
   /** Throws if the path's subject does not exist; that failure wins over any error of body or query. */
@@ -97,7 +97,7 @@ interface Columns<R> {
   produces: { types: readonly string[]; schema?: Record<string, unknown>; example: unknown };
   /** When it answers without content, by status. */
   empty: Record<number, string>;
-  /** Schemas of a `raw` row's bodies, by content type. */
+  /** Schemas of a raw body, by content type. The function gets `{ body, headers }`, the body as an async iterable of its bytes. */
   consumes: Record<string, Schema<unknown>>;
   /** A short imperative, if the words of the function's name are not: "Create a page" is derived from `createPage`. */
   summary: string;

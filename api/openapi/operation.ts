@@ -221,7 +221,7 @@ function failureCodes(row: Row): ErrorCode[] {
     (hasBody || isClosed(row) || isChecked(input)) && "invalid_request",
     ...inputCodes(input),
     hasBody && "payload_too_large",
-    hasBody && row.accepts !== "raw" && "unsupported_media_type",
+    hasBody && !row.consumes && "unsupported_media_type",
     !own.some((code) => errors[code][0] === 404) && pathCode(row),
     Object.hasOwn(propertiesOf(input), "expectedVersion") && "version_conflict",
     row.guard !== undefined && "rate_limited",
