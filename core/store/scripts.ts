@@ -18,7 +18,7 @@ export const scripts = scriptsOf({
     { holder: string; leaseMs: number },
     "renewed" | "lost"
   >(),
-  unregisterOutbox: script(["shard"], { runsWhenFull: "it frees memory" }).of<{ tag: string; score: string }, 0 | 1>(),
+  unregisterOutbox: script(["shard"], { runsWhenFull: "it frees memory" }).of<{ tag: string; score: string }, null>(),
   takeToken: script(["bucket"], { needs: ["bucket"] }).of<{ interval: number; burst: number }, number>(),
   putRecord: script(["record", "list", "counter", "slugs", "outbox", "companion"], {
     blobs: ["json", "companion"],
@@ -45,9 +45,9 @@ export const scripts = scriptsOf({
   listToken: script(["tokens"]).of<{ tokenId: string; now: number; max: number }, "listed" | "full">(),
   startSession: script(["sessions"]).of<
     { sessionId: string; json: string; now: number; expiresAt: number; max: number },
-    number
+    null
   >(),
-  touchSession: script(["sessions"]).of<{ sessionId: string; now: number }, "noted" | "gone">(),
+  touchSession: script(["sessions"]).of<{ sessionId: string; now: number }, null>(),
   useRefresh: script(["grant", "sessions"]).of<
     { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number },
     ["unknown" | "reused"] | ["used", round: string, json: string]
@@ -202,7 +202,7 @@ export const scripts = scriptsOf({
     { leadId: string; jobs: Jobs; delayedName?: string | undefined; due: number },
     "scheduled" | "known" | "retired"
   >(),
-  settleSend: script(["sends", "counts"]).of<{ leadId: string; state: "sent" | "denied" }, string>(),
+  settleSend: script(["sends", "counts"]).of<{ leadId: string; state: "sent" | "denied" }, null>(),
 
   // knowledge
   writeDocument: script(["document", "knowledge", "list", "outbox"], {
@@ -242,7 +242,7 @@ export const scripts = scriptsOf({
       jobs: Jobs;
       deliveries: { id: string; json: string; due: number }[];
     },
-    number
+    null
   >(),
   turnWebhookSender: script(["queue", "awake", "failing", "endpoint", "delivery", "event"], {
     runsWhenFull: "an event whose sending is not recorded would be sent again",

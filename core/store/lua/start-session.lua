@@ -1,7 +1,7 @@
 -- Adds a session of a user and drops the expired ones; beyond the limit the least recently used one is dropped.
 -- Keys: sessions (of the user; hash)
 -- Input: sessionId, json, now and expiresAt (real ms), max (sessions of a user)
--- Returns the number of sessions that the user has now.
+-- Returns nothing.
 local last, live = input.expiresAt, {}
 
 local function drop(id) redis.call('HDEL', keys.sessions, id, 'used:' .. id) end
@@ -22,4 +22,3 @@ for at = 1, #live - input.max + 1 do drop(live[at].id) end
 
 redis.call('HSET', keys.sessions, input.sessionId, input.json, 'used:' .. input.sessionId, input.now)
 redis.call('PEXPIREAT', keys.sessions, string.format('%.0f', last))
-return redis.call('HLEN', keys.sessions) / 2
