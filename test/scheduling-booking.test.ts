@@ -348,6 +348,7 @@ t.test("questions are answered as their kind asks", async (t) => {
     field("terms", "checkbox", { required: true }),
     field("guest", "boolean"),
     field("site", "url"),
+    field("constructor", "text"),
   ];
   await event({ slug: "intro", bookingFields });
   const good = { company: "Acme", terms: "true" };
@@ -366,6 +367,7 @@ t.test("questions are answered as their kind asks", async (t) => {
     ["size", `${"1".repeat(60_000)}x`],
     ["phone", `${"1 ".repeat(30_000)}x`],
     ["site", `https://${"a".repeat(60_000)}`],
+    ["site", "https://["],
     ["plan", "medium"],
     ["day", "Wed"],
     ["terms", "false"],
