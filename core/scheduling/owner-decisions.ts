@@ -4,7 +4,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { findHandle, ownersOf, settingsOf } from "../account/face.ts";
 import type { Fact } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
-import { Fail } from "../platform/errors.ts";
+import { insteadOf } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { eventWordsOf, mailsVisitors } from "./booking-mails.ts";
 import { bookingFacts } from "./booking-texts.ts";
@@ -20,7 +20,7 @@ type LinkInput = Input<"handle" | "bookingUid" | "purpose" | "token", typeof own
  */
 export type OwnerState =
   | ("confirm" | "decline" | "confirmed" | "refused" | "untold")
-  | ("accepted" | "pending" | "unpaid" | "declined" | "cancelled" | "changed")
+  | ("accepted" | "pending" | "declined" | "cancelled" | "changed")
   | ("expired" | "over" | "invalid");
 
 /** The contents of the page behind an owner's link. */
@@ -53,14 +53,10 @@ export async function decideByLink(
   const asked = found && stateOf(found, runtime.now());
   if (!found || (asked !== "confirm" && asked !== "decline")) return visitOwnerLink(runtime, input);
   const { handle, bookingUid, sequence } = found.link;
-  try {
-    if (asked === "confirm") await confirmBooking(runtime, { handle, bookingUid, sequence });
-    else await declineBooking(runtime, { handle, bookingUid, sequence, reason: input.reason || null });
-  } catch (error) {
-    // It was decided, moved or cancelled a moment ago.
-    if (error instanceof Fail && error.code === "booking_not_pending") return visitOwnerLink(runtime, input);
-    throw error;
-  }
+  const request = { handle, bookingUid, sequence, reason: input.reason || null };
+  const deciding = asked === "confirm" ? confirmBooking(runtime, request) : declineBooking(runtime, request);
+  // Else it was decided, moved or cancelled a moment ago.
+  if (!(await deciding.catch(insteadOf("booking_not_pending", false)))) return visitOwnerLink(runtime, input);
   const done = asked === "confirm" ? "confirmed" : "refused";
   const state = (await mailsVisitors(runtime, handle)) ? done : "untold";
   return { ...(await visitOf(runtime, input, { ...found, state })), decidedBy: { userId: found.userId, handle } };
@@ -91,18 +87,14 @@ function stateOf({ link, stored }: LinkedBooking, now: number): OwnerState {
   if (purpose === "open" && Date.parse(stored.end) <= now) return "over";
   if (purpose !== "open" && Date.parse(stored.start) <= now) return "expired";
   const status = statusAt(stored, now);
-  if (status !== "PENDING") return decided[status];
+  // A booking that awaits its payment has no mails, and so no links.
+  if (status !== "PENDING") return decided[status as keyof typeof decided];
   if (purpose === "open") return "pending";
   // A mail is about one time: its link can't confirm another one.
   return sequence === stored.sequence ? purpose : "changed";
 }
 
-const decided = {
-  ACCEPTED: "accepted",
-  PENDING_PAYMENT: "unpaid",
-  REJECTED: "declined",
-  CANCELLED: "cancelled",
-} as const;
+const decided = { ACCEPTED: "accepted", REJECTED: "declined", CANCELLED: "cancelled" } as const;
 
 async function visitOf(
   runtime: Runtime,
