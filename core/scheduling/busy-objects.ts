@@ -11,8 +11,9 @@ import { keys } from "../store/keys.ts";
 import { pairsOf, transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 
-/** Lifetime of a calendar's stored objects in seconds. */
+/** Lifetime of a calendar's stored objects in seconds, and of a draft that is not stored. */
 const OBJECTS_TTL_SECONDS = 30 * 86_400;
+const DRAFT_TTL_SECONDS = 3600;
 /** Most stored objects per calendar. */
 const MAX_OBJECTS = 40_000;
 /** Objects per batch, so that a large calendar doesn't block the event loop. */
@@ -53,20 +54,15 @@ export async function writeReading(runtime: Runtime, handle: string, change: Rea
     throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
   }
   const draft = keys.calendarDraft(handle, runtime.id(""));
-  try {
-    await writeDraft(redis, draft, change);
-    const input = { last, isWhole, removed, keepSeconds: OBJECTS_TTL_SECONDS };
-    return (await scripts.writeReading(redis, { objects: key, draft }, input)) === "written";
-  } catch (error) {
-    await redis.del(draft);
-    throw error;
-  }
+  await writeDraft(redis, draft, change);
+  const input = { last, isWhole, removed, keepSeconds: OBJECTS_TTL_SECONDS };
+  return (await scripts.writeReading(redis, { objects: key, draft }, input)) === "written";
 }
 
 async function writeDraft(redis: Redis, draft: string, { answer, reading }: ReadingWrite): Promise<void> {
   const write = (fields: string[]) =>
     transact(redis, (transaction) => {
-      transaction.hset(draft, ...fields).expire(draft, OBJECTS_TTL_SECONDS);
+      transaction.hset(draft, ...fields).expire(draft, DRAFT_TTL_SECONDS);
     });
   for (const some of batchesOf(answer.changed, BATCH_SIZE))
     await write(some.flatMap((one) => [one.objectId, packed(one)]));

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { Fail } from "../../platform/errors.ts";
+import { Fail, insteadOf } from "../../platform/errors.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { perConnection } from "../../store/connections.ts";
 import { keys } from "../../store/keys.ts";
@@ -110,17 +110,13 @@ async function untilDeadline<T>({ redis, log }: Runtime, work: Promise<T>, until
 
 async function fetchToken(holder: TokenHolder, tokens: Tokens): Promise<string | undefined> {
   const used = tokens.refreshToken;
-  try {
-    if (used === null) throw new Fail("integration_revoked");
-    const { tokens: next } = await refreshGrant(holder.runtime, holder.settings, used);
-    // If the provider returns no refresh token, the old one remains valid.
-    return (await persist(holder, used, { ...next, refreshToken: next.refreshToken ?? used })).accessToken;
-  } catch (error) {
-    if (!(error instanceof Fail && error.code === "integration_revoked")) throw error;
-    await persist(holder, used, { ...tokens, ended: true });
-    // The next read degrades the account, or finds the tokens of a faster process.
-    return undefined;
-  }
+  const refreshing = used === null ? undefined : refreshGrant(holder.runtime, holder.settings, used);
+  const next = (await refreshing?.catch(insteadOf("integration_revoked", undefined)))?.tokens;
+  // If the provider returns no refresh token, the old one remains valid.
+  if (next) return (await persist(holder, used, { ...next, refreshToken: next.refreshToken ?? used })).accessToken;
+  await persist(holder, used, { ...tokens, ended: true });
+  // The next read degrades the account, or finds the tokens of a faster process.
+  return undefined;
 }
 
 /** Replaces the tokens that a refresh started from. Newer tokens of another process stay. */
