@@ -405,7 +405,7 @@ t.test("a mail of the service's own carries its files, and an invitation as one"
   const base64 = (content: string) => Buffer.from(content).toString("base64");
   await acceptMessage(service.runtime, {
     ...{ handle: "acme", senderId: "sender_main", to: ["ann@far.example"], purpose: "CALENDAR" },
-    content: { subject: "Your booking", html: "<p>Booked</p>" },
+    content: { subject: "Your booking", text: "Booked", html: "<p>Booked</p>" },
     attachments: [
       {
         filename: "invite.ics",

@@ -34,7 +34,7 @@ export interface MailRequest {
   purpose: Purpose;
   templateId?: string | undefined;
   variables?: Readonly<Record<string, string>>;
-  content?: Omit<StoredContent, "variables" | "attachments"> & { subject: string };
+  content?: Omit<StoredContent, "variables" | "attachments"> & Record<"subject" | "text", string>;
   /** A `text/calendar` one is also an alternative part, so that clients show the invitation. */
   attachments?: MimeFile[];
   /**

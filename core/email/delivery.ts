@@ -23,7 +23,7 @@ import type { StoredMessage } from "./messages.ts";
 import { type DeliveryId, messageIdOf, returnAddress, unsubscribeUrl } from "./return-path.ts";
 import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { findSuppression } from "./suppressions.ts";
-import { type Rendered, renderTemplate, templateVersion, textOf, unsubscribeVariable } from "./templates.ts";
+import { type Rendered, renderTemplate, templateVersion, unsubscribeVariable } from "./templates.ts";
 
 /** A delivery leased by a worker; only the holder of the token may settle it. */
 export interface LeasedDelivery extends DeliveryName {
@@ -41,13 +41,10 @@ export interface LeasedDelivery extends DeliveryName {
 }
 
 /** The source of a message: variables for its template version, or a content made by the service itself. */
-export interface StoredContent {
+export interface StoredContent extends Partial<Rendered> {
   variables?: Record<string, string>;
-  subject?: string;
-  html?: string | null;
-  text?: string | null;
   /** Where replies go instead of the sender's own reply address. */
-  replyTo?: string | null;
+  replyTo?: string;
   attachments?: MimeFile[];
   /** Real ms after which it is not sent any more. */
   expiresAt?: number;
@@ -126,10 +123,8 @@ async function renderMail(
   runtime: Runtime,
   { handle, message, content, messageId, n }: LeasedDelivery,
 ): Promise<Rendered> {
-  if (content.subject !== undefined) {
-    const { subject, html = null, text } = content;
-    return { subject, html, text: text ?? textOf(html ?? "") };
-  }
+  const { subject, html = null, text = "" } = content;
+  if (subject !== undefined) return { subject, html, text };
   const { purpose } = message;
   const [templateId, version] = [message.templateId as string, message.templateVersion as number];
   const parsed = await templateVersion(runtime, { handle, templateId, version, purpose });

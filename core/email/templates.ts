@@ -195,7 +195,7 @@ export function renderTemplate(
 }
 
 /** The text part of an HTML mail. The HTML is nested as browsers do it first: the converter's own nesting is unbounded. */
-export function textOf(html: string): string {
+function textOf(html: string): string {
   return convert(serialize(parse(html)), textOptions);
 }
 
