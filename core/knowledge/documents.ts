@@ -75,7 +75,7 @@ export async function indexDocument(
   const stored = await fetch(runtime, handle, documentId);
   if (stored === undefined) return void (await drop(runtime.redis, handle, documentId));
   const { revision: earlier } = stored;
-  const pieces = piecesOf(stored);
+  const pieces = chunk(stored);
   try {
     const vectors = await embed(runtime, stored, { pieces, signal: attempt.signal });
     if (vectors[0]) await runtime.index.prepareVectors(vectors[0].length);
@@ -111,17 +111,10 @@ async function accept(
   const { documentId } = stored;
   const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
   const hash = await (await runtime.documents()).toHash(stored);
-  const pieces = piecesOf(stored);
-  const state = { status: "INDEXING", chunkCount: pieces.length } as const;
-  const written = await write(runtime, handle, {
-    stored,
-    earlier,
-    hash,
-    status: state.status,
-    pieces,
-    jobs: [indexing],
-  });
-  return written === "written" ? { document: toDocument(stored, state) } : undefined;
+  const pieces = chunk(stored);
+  const status = "INDEXING";
+  const written = await write(runtime, handle, { stored, earlier, hash, status, pieces, jobs: [indexing] });
+  return written === "written" ? { document: toDocument(stored, { status, chunkCount: pieces.length }) } : undefined;
 }
 
 function checkContent({ content, contentType }: StoredDocument): void {
@@ -131,10 +124,6 @@ function checkContent({ content, contentType }: StoredDocument): void {
   if (at === undefined) return;
   const { message } = faultAt(content, at, `quotes and lists are nested more than ${MAX_NESTING} deep`);
   throw invalid("/content", message);
-}
-
-function piecesOf({ title, content, contentType }: StoredDocument): ChunkPiece[] {
-  return chunk({ title, content, contentType });
 }
 
 /** A write of a document's chunks, and of the document itself if its hash is given. */

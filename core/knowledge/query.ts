@@ -23,15 +23,10 @@ export async function queryKnowledge(
   const snippetOf = snippets(input.query);
   const results = bestPassages(found)
     .slice(0, limit)
-    .map(({ passage, score }) => ({
-      documentId: passage.documentId,
-      title: passage.title,
-      topic: passage.topic,
-      source: passage.source,
-      snippet: snippetOf(passage),
-      score,
-      containerTags: passage.tags,
-    }));
+    .map(({ passage, score }) => {
+      const { documentId, title, topic, source, tags: containerTags } = passage;
+      return { documentId, title, topic, source, snippet: snippetOf(passage), score, containerTags };
+    });
   return { results, retrievalMode: found.mode, degraded: found.degraded };
 }
 
