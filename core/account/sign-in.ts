@@ -67,7 +67,7 @@ export async function openSignIn(
   { returnTo = "", cookie, signInId, again }: Infer<typeof signInPage>,
 ): Promise<SignInStep> {
   const { env, redis } = runtime;
-  mustBeOn(env);
+  if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
   const email = signInId && (await redis.hget(keys.signIn(signInId), "email"));
   if (signInId && email) return { step: "code", returnTo, signInId, email, isAgain: again !== undefined };
   const session = await sessionOfCookie(runtime, cookie);
@@ -78,13 +78,9 @@ export async function openSignIn(
 
 /** The next step: mails a code, or checks one. Responses are the same for addresses without a user. */
 export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
-  mustBeOn(runtime.env);
+  if (!runtime.env.LOGIN_BUILTIN) throw new Fail("not_found");
   mustBeOwnPage(runtime.env, input);
   return input.signInId === undefined ? askForCode(runtime, input, caller) : tryCode(runtime, input);
-}
-
-function mustBeOn(env: Env): void {
-  if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
 }
 
 /** Rejects cross-site sign-in forms. Programs send no origin. */

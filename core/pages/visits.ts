@@ -65,7 +65,7 @@ export async function visitPage(runtime: Runtime, input: VisitInput): Promise<Pa
   const hasAccess = redeemed !== undefined || (await mayRead(runtime, visible.page, input));
   const isForSale = !hasAccess && (await canBeBought(runtime, handle, visible.page));
   const isClosed =
-    !hasAccess && (input.access !== undefined || readCookie(input.cookie, closedName(input)) !== undefined);
+    !hasAccess && (input.access !== undefined || readCookie(input.cookie, cookieName("closed", input)) !== undefined);
   const url = pageUrl(runtime, handle, pageSlug);
   const wasSold = isForSale || (!hasAccess && (await runtime.redis.exists(keys.pagePurchases(handle, pageSlug))) === 1);
   const mailsLinks = runtime.env.SMTP_URL !== undefined && wasSold;
@@ -138,7 +138,7 @@ export async function wayToPage(
 ): Promise<{ location: string; cookie?: string }> {
   const page = await visitedUrl(runtime, input, input.host ?? "");
   if (grant === undefined)
-    return { location: page.href, cookie: pageCookie(runtime, [closedName(input), "1"], CLOSED_TTL_SECONDS) };
+    return { location: page.href, cookie: pageCookie(runtime, [cookieName("closed", input), "1"], CLOSED_TTL_SECONDS) };
   page.searchParams.set("access", await accessCode(runtime, input, grant));
   return { location: page.href };
 }
@@ -168,7 +168,7 @@ async function redeem(
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
-  const cookie = pageCookie(runtime, [cookieName(input), value], ACCESS_TTL_SECONDS);
+  const cookie = pageCookie(runtime, [cookieName("access", input), value], ACCESS_TTL_SECONDS);
   return { cookie, isReceipt: receipt !== undefined };
 }
 
@@ -183,7 +183,7 @@ async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Visi
 /** True if the cookie of a browser proves a payment, until the provider says that it went back. Cookies of the first kind name no payment. */
 async function hasPaid(runtime: Runtime, input: VisitInput): Promise<boolean> {
   const { env, redis } = runtime;
-  const parts = readCookie(input.cookie, cookieName(input))?.split(".") ?? [];
+  const parts = readCookie(input.cookie, cookieName("access", input))?.split(".") ?? [];
   const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
   const isCurrent = Number(until) > Date.now() / 1000;
   if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return false;
@@ -204,10 +204,6 @@ function tokenOf(payment: string | null): string {
   return Buffer.from(payment ?? "").toString("base64url");
 }
 
-function cookieName(input: PagePath): string {
-  return `page-access.${input.handle}.${input.pageSlug}`;
-}
-
-function closedName(input: PagePath): string {
-  return `page-closed.${input.handle}.${input.pageSlug}`;
+function cookieName(kind: "access" | "closed", { handle, pageSlug }: PagePath): string {
+  return `page-${kind}.${handle}.${pageSlug}`;
 }

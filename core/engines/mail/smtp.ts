@@ -56,14 +56,11 @@ const defaults = {
 export class SmtpPool {
   readonly settings: typeof defaults;
   readonly #pool: SMTPPool;
-  readonly #timeoutMs: number;
 
   constructor(url: string) {
-    const options = Object.assign({}, defaults, parseConnectionUrl(url));
-    this.settings = options;
-    this.#timeoutMs = options.sendTimeout;
+    this.settings = Object.assign({}, defaults, parseConnectionUrl(url));
     // The dispatcher applies the rate limit, since it covers all processes.
-    this.#pool = new SMTPPool({ ...options, rateLimit: 0 });
+    this.#pool = new SMTPPool({ ...this.settings, rateLimit: 0 });
   }
 
   /** Sends a mail to one recipient by its envelope; resolves once the server has accepted it. Throws SmtpFailure. */
@@ -114,7 +111,7 @@ export class SmtpPool {
       timer = setTimeout(() => {
         stop.abort(new Error("The server took too long."));
         reject(stop.signal.reason as Error);
-      }, this.#timeoutMs);
+      }, this.settings.sendTimeout);
     });
     return Promise.race([work(stop.signal), late]).finally(() => clearTimeout(timer));
   }
