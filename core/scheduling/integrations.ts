@@ -134,11 +134,9 @@ async function isUsed(
   { providerKey, account }: Pick<ConnectedAccount, "providerKey" | "account">,
 ): Promise<boolean> {
   const owner = (await runtime.redis.hget(keys.handle(handle), "account")) ?? "";
-  for (const one of await runtime.redis.smembers(keys.accountHandles(owner))) {
-    const connected = await credentialRecords.all(runtime, one);
-    if (connected.some((other) => other.providerKey === providerKey && other.account === account)) return true;
-  }
-  return false;
+  const handles = await runtime.redis.smembers(keys.accountHandles(owner));
+  const connected = await Promise.all(handles.map((one) => credentialRecords.all(runtime, one)));
+  return connected.flat().some((other) => other.providerKey === providerKey && other.account === account);
 }
 
 /** A provider with OAuth and its settings; `integration_not_found`, `provider_not_configured`. */

@@ -159,11 +159,9 @@ async function requireAvailable(
     slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
   if (proof === "offered" && isBookable(requestOn(timeZone, moving), slot.start)) return;
   // A visitor who moves a booking saw the slots that exclude its own time, or those that ignore it.
-  const ways = [bookable.timeZone, timeZone].flatMap((clock) => [
-    [clock, moving] as const,
-    [clock, undefined] as const,
-  ]);
-  const isListed = ways.some(([clock, except]) => availableSlots(requestOn(clock, except), window).at.length > 0);
+  const isListed = [bookable.timeZone, timeZone].some((clock) =>
+    [moving, undefined].some((except) => availableSlots(requestOn(clock, except), window).at.length > 0),
+  );
   if (!isListed) throw new Fail("scheduling_slot_unavailable");
 }
 

@@ -71,11 +71,8 @@ export async function readTimes(
     redis.zrange(keys.busy(handle), ...before),
     redis.zrange(keys.busy(handle), ...within),
   ]);
-  const busyOf = (member: string): Busy => {
-    const { from, to } = parsed(member);
-    return { from, to };
-  };
-  return { blocks: [...lastBlock, ...blocks].map(parsed), busy: [...lastBusy, ...busy].map(busyOf) };
+  const busyTimes = [...lastBusy, ...busy].map(parsed).map(({ from, to }) => ({ from, to }));
+  return { blocks: [...lastBlock, ...blocks].map(parsed), busy: busyTimes };
 }
 
 /** The blocks at a moment, without expired holds and without a booking that is being moved. */

@@ -25,12 +25,8 @@ export async function* expandApart(
 ): AsyncIterable<ExpandedObject> {
   let slow = 0;
   for (const object of objects) {
-    const ask = () =>
-      threads.ask<ExpandedObject>({
-        asker,
-        message: [object, expansion] satisfies ThreadMessage,
-        timeoutMs: TIMEOUT_MS,
-      });
+    const message: ThreadMessage = [object, expansion];
+    const ask = () => threads.ask<ExpandedObject>({ asker, message, timeoutMs: TIMEOUT_MS });
     const first = await ask();
     if (first === undefined && ++slow > MAX_SLOW_OBJECTS) throw new CalendarServerError("limit", TOO_LONG);
     yield first ?? (await ask()) ?? { busy: [], fault: TOO_LONG };
