@@ -183,6 +183,15 @@ t.test("a cell that is asked for by its row and column is the answer, with both 
   t.match(say(plans("Tarif|Monatlich|Jährlich", priced), "Was kostet Team monatlich?"), "- **Team** Monatlich: $15\n");
 });
 
+t.test("a follow-up for a duration is not answered by the column of the price before", async (t) => {
+  const grooming = plans("Coat|Full groom|Takes about", [
+    ["Short", "£38", "1 hour"],
+    ["Curly, Cockapoo", "£54", "2.5 hours"],
+  ]);
+  const ask = readQuestion("how long does it take", "en", chat("how much is a full groom for a cockapoo"));
+  t.match(replyTo(openLibrary([pageSource(grooming)]), ask).markdown, "2.5 hours");
+});
+
 t.test("a column without a price answers no question for one, though the question names it", async (t) => {
   const days = plans("Days|Hours a week|Fee", [
     ["Two days", "20", "€790"],
@@ -1147,6 +1156,42 @@ t.test("'how much' of a thing asks for a number, and else for an amount", async 
   t.same(asked("how much storage does the plan have?"), ["count"]);
   t.same(asked("how much is the plan?"), ["amount"]);
   t.same(asked("how much do you charge?"), ["amount"]);
+});
+
+t.test("'how many' asks for a number of things, and not for a price, a time, a year or a measure", async (t) => {
+  const kindOf = (ask: string, text: string, language = "en") =>
+    replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
+  const asked = (ask: string, language = "en") => readQuestion(ask, language).asks.map(({ shape }) => shape);
+  const many = "how many members do you have";
+  t.equal(kindOf(many, "The hall has 340 members."), "answer");
+  t.equal(kindOf(many, "We have nine members, since 2009."), "answer");
+  t.equal(kindOf(many, "Between 8 and 12 members are on the board."), "answer");
+  for (const other of [
+    "The hall is run by its members since 2009.",
+    "Our members pay £78 a month.",
+    "Our members are paid nine days sooner.",
+    "Members may come from 10am to 6pm.",
+    "The door opens for members at 5, on 3 May at noon.",
+    "Members write to us or ring 01278 555 019.",
+    "Members get 20% off.",
+    "Our members meet on Fridays. The hall has 12 windows.",
+  ])
+    t.not(kindOf(many, other), "answer", other);
+  t.not(kindOf("wie viele Mitglieder habt ihr", "Mitglieder zahlen 2 € weniger.", "de"), "answer");
+  t.same(asked("how many members are there?"), ["things"]);
+  t.same(asked("how many km is it?"), ["count"], "a unit");
+  t.same(asked("how many euros is it?"), ["count"], "a currency");
+  t.same(asked("Um wie viel Uhr macht ihr auf?", "de"), ["clock"]);
+});
+
+t.test("a time that is asked for is in the sentence itself, with a mark or behind a word for the hour", async (t) => {
+  const kindOf = (ask: string, text: string, language = "en") =>
+    replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
+  const ask = "what time does the workshop start?";
+  t.not(kindOf(ask, "Children like the workshop. The museum is open from 10am."), "answer");
+  t.equal(kindOf(ask, "The workshop starts at 5, on most days."), "answer");
+  t.not(kindOf(ask, "The workshop is at 5 °C in winter."), "answer");
+  t.equal(kindOf("¿hasta qué hora puede haber música?", "Puede haber música hasta las 4 en el salón.", "es"), "answer");
 });
 
 t.test("a question for the time of day is answered by a clock time, and not by a day", async (t) => {

@@ -1,9 +1,10 @@
 import type { Library } from "./library.ts";
 import type { Likeness } from "./matching.ts";
+import { isMeasure } from "./measures.ts";
 import { plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { type Unit, unitsOf } from "./sections.ts";
-import { holdsShape } from "./shapes.ts";
+import { holdsShape, type Shape } from "./shapes.ts";
 import { termsIn } from "./words.ts";
 
 /** A table with a label and one column offers no choice. */
@@ -11,8 +12,8 @@ const MIN_COLUMNS = 3;
 
 /**
  * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
- * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price, and if a number of the question is in no name
- * or only other cells or the titles of its parts tell the rows apart.
+ * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price or measure, and if a number of the
+ * question is in no name or only other cells or the titles of its parts tell the rows apart.
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
@@ -21,7 +22,7 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
   const named = (names: readonly string[]) => namedOnce(names, { words, plain: question.plain }, best.section.language);
   // The first column contains the labels.
   const column = 1 + named(columns.slice(1));
-  if (column === 0 || /^[-–—]*$/.test(cells[column]!) || lacksPrice(cells[column]!, best, question)) return undefined;
+  if (column === 0 || /^[-–—]*$/.test(cells[column]!) || lacksMeasure(cells[column]!, best, question)) return undefined;
   const names = termsIn(`${cells[0]} ; ${columns[column]}`, best.section.language);
   if (!numbersOf(question).every((number) => names.includes(number))) return undefined;
   const rows = unitsOf(best.section).filter(({ block }) => block.table === table && block.columns);
@@ -30,10 +31,11 @@ export function columnQuote(library: Library, question: Question, best: Unit): U
   return (isCell ? [best] : rows).map((unit) => narrowed(unit, column));
 }
 
-/** A price is not in the column "Hours a week", though "a week" is in the question. */
-function lacksPrice(cell: string, { text, section }: Unit, { asks }: Question): boolean {
-  const isPriced = (part: string) => holdsShape(part, "amount", section.language);
-  return asks.some(({ shape }) => shape === "amount") && isPriced(text) && !isPriced(cell);
+/** A price is not in the column "Hours a week", though "a week" is in the question, nor a duration in the column of prices. */
+function lacksMeasure(cell: string, { text, section }: Unit, { asks }: Question): boolean {
+  const isIn = (part: string, shape: Shape) => holdsShape(part, shape, section.language);
+  const shapes = asks.map(({ shape }) => shape).filter((shape) => shape === "amount" || isMeasure(shape));
+  return shapes.some((shape) => isIn(text, shape) && !isIn(cell, shape));
 }
 
 /** A number in no name may be within the range of any row: 45 days, if rows begin at 30 and 60. */

@@ -57,6 +57,8 @@ const SHAPE = 0.37;
 const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
+/** The shapes that a unit must contain by itself: a time or a number in the next sentence is mostly of something else. */
+const OWN: ReadonlySet<Shape> = new Set(["clock", "time", "things"]);
 
 /** Bonuses for the visitor's page, the question's language, and a near embedding. */
 const OWN_PAGE = 0.1;
@@ -244,11 +246,12 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** How much of a part of the question a unit contains, 0 to 1; a shape may also be in the unit before or after. */
+/** How much of a part of the question a unit contains, 0 to 1; most shapes may also be in the unit before or after. */
 function heldAt(readings: readonly Reading[], at: number, { words, shape }: Part): number {
   if (!shape) return strengthOf(readings[at]!.strengths, words[0]!);
   const isShaped = (reading?: Reading) => reading !== undefined && isOfShape(reading, shape, words);
   if (isShaped(readings[at])) return 1;
+  if (OWN.has(shape)) return 0;
   return isShaped(readings[at - 1]) || isShaped(readings[at + 1]) ? BESIDE : 0;
 }
 

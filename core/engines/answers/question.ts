@@ -1,8 +1,8 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { languageOf } from "../../platform/languages.ts";
-import { figuresIn } from "./figures.ts";
+import { figuresIn, isUnitName } from "./figures.ts";
 import { isCommon } from "./matching.ts";
-import { isMeasure, MEASURES } from "./measures.ts";
+import { isMeasure, isUnit, MEASURES } from "./measures.ts";
 import { holdsPhrase, isPhrase, plainWords, startsWithPhrase, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
@@ -58,7 +58,7 @@ const MAX_TURN_LENGTH = 2000;
 const MAX_SUBJECTS = 40;
 /** An address, whose "com" is Portuguese, or a part of one. */
 const ADDRESS = /(?<!\S)(?:\S*[@/]|www\.)\S*/gi;
-const SHAPES = ["amount", "clock", "time", ...MEASURES, "count", "phone", "mail", "place"] as const;
+const SHAPES = ["amount", "clock", "time", ...MEASURES, "things", "count", "phone", "mail", "place"] as const;
 const TALK = [
   { intent: "greeting", list: "greetings" },
   { intent: "gratitude", list: "gratitude" },
@@ -167,9 +167,23 @@ function asksOf(plain: string, subjects: readonly Subject[], language: string): 
     const words = wordsOfPhrase(plain, asks[shape]);
     return words ? [{ shape, words: subjects.filter(({ text }) => words.includes(text)) }] : [];
   });
-  // "How much is it" and "how many days" also contain "how much" and "how many".
-  const isCounted = found.some(({ shape }) => shape === "amount" || isMeasure(shape));
-  return found.filter(({ shape }) => shape !== "count" || !isCounted);
+  return found.filter(({ shape }) => !impliedBy(found, plain, language).includes(shape));
+}
+
+/** The shapes that others stand for: "how much is it" and "how many days" also contain "how much" and "how many", and a unit is no thing. */
+function impliedBy(found: readonly Ask[], plain: string, language: string): Shape[] {
+  if (found.some(({ shape }) => shape === "amount" || shape === "clock" || isMeasure(shape)))
+    return ["things", "count"];
+  if (!found.some(({ shape }) => shape === "things")) return [];
+  return [asksForUnits(plain, language) ? "things" : "count"];
+}
+
+function asksForUnits(plain: string, language: string): boolean {
+  const counted = wordsOf(language).answers.asks.things.flatMap((phrase) => {
+    const [, after = ""] = ` ${plain}`.split(` ${plainWords(phrase)} `);
+    return termsIn(after, language).slice(0, 1);
+  });
+  return counted.some((term) => isUnit(term, language) || isUnitName(term));
 }
 
 /** The subjects that are no words for what is asked for. */
@@ -222,7 +236,7 @@ function mayRefer({ plain, language }: Asked): boolean {
 }
 
 function isOpen({ plain, asks, language }: Pick<Question, "plain" | "asks" | "language">): boolean {
-  if (asks.length > 0) return asks.every(({ shape }) => shape === "count");
+  if (asks.length > 0) return asks.every(({ shape }) => shape === "count" || shape === "things");
   return isPhrase(plain.split(" ", 1)[0]!, wordsOf(language).answers.interrogatives.split(" "));
 }
 

@@ -3,23 +3,25 @@ import { calendarNames } from "../../platform/formats.ts";
 import { lazy } from "../../platform/lazy.ts";
 import { UNIT } from "./amounts.ts";
 import { AFTER_HOUR } from "./dates.ts";
+import { figuresIn } from "./figures.ts";
 import { isAbout } from "./matching.ts";
-import { isMeasure, isMeasured, type Measure } from "./measures.ts";
+import { isMeasure, isMeasured, type Measure, spansIn } from "./measures.ts";
 import { alternatives } from "./phrases.ts";
 import { termsIn } from "./words.ts";
 
-/** The form of a requested answer. */
-export type Shape = Measure | "amount" | "clock" | "time" | "count" | "phone" | "mail" | "place";
+/** The form of a requested answer. `things` is a number of things, `count` a number of any kind. */
+export type Shape = Measure | "amount" | "clock" | "time" | "things" | "count" | "phone" | "mail" | "place";
 
-/** "At 9" is a time, "at 9 euros" is none. */
-const HOUR = `\\b(?:${alternatives("hour")})\\s\\d{1,2}\\b(?![.,]\\d|\\s?${UNIT})`;
+/** "At 9" is a time, "at 9 euros" and "at 9 °C" are none. */
+const HOUR = `\\b(?:${alternatives("hour")})\\s\\d{1,2}\\b(?![.,]\\d|\\s?(?:°|${UNIT}))`;
 const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}|${HOUR}`;
 
 const forms = lazy(
-  (): Record<Exclude<Shape, "count" | "place" | Measure>, RegExp> => ({
+  (): Record<Exclude<Shape, "things" | "count" | "place" | Measure> | "hour", RegExp> => ({
     amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives("coins")})\\b`, "u"),
     clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`, "u"),
     time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`, "u"),
+    hour: new RegExp(HOUR, "iu"),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),
@@ -27,6 +29,7 @@ const forms = lazy(
 
 /** True if a text of a language contains something of a shape. */
 export function holdsShape(text: string, shape: Shape, language: string): boolean {
+  if (shape === "things") return text.split("\t").some((cell) => countsThings(cell, language));
   // A number that is written out is a term; a telephone number counts nothing.
   if (shape === "count")
     return termsIn(text.split(forms().phone).join(" "), language).some((term) => /^\p{N}/u.test(term));
@@ -38,6 +41,17 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
   if (isMeasure(shape)) return isMeasured(text, shape, language);
   return forms()[shape].test(fold(text));
 }
+
+/** True if a text has a whole number that is no price, percentage, year, date, time of day or telephone number, and of no unit. */
+function countsThings(text: string, language: string): boolean {
+  const timeless = text.split(forms().hour).join(" ; ");
+  const figures = [...figuresIn(timeless, language)].map((figure) => figure.split(" "));
+  const valuesOf = (kind: string) => figures.flatMap(([one, ...rest]) => (one === kind ? [rest.at(-1)!] : []));
+  const others = new Set([...valuesOf("amount"), ...spansIn(text, language).map(({ count }) => count)]);
+  return valuesOf("number").some((value) => /^\d+$/.test(value) && !YEAR.test(value) && !others.has(value));
+}
+
+const YEAR = /^(?:1[89]|20)\d{2}$/;
 
 /**
  * A postal code: "LA9 4DH", "TX 78701"; at the start or behind a mark: "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam". No year, and
