@@ -336,6 +336,14 @@ t.test("a wrong file is refused with its line, and nothing is written", async (t
     ["another's kind", [header, first.replace(/"key":"[^"]*"/, '"key":"sessions:{acme}"')], /line 2: .* not a key/],
     ["an unknown kind", [header, first.replace(/"key":"[^"]*"/, '"key":"news:{acme}"')], /line 2: news is a kind/],
     ["a value of another type", [header, first.replace(/"type":"\w+"/, otherType)], /line 2: this is no key/],
+    ...["{", { base64: "/w==" }].map((json): [string, string[], RegExp] => [
+      `a record that is no JSON, ${JSON.stringify(json)}`,
+      [
+        header,
+        JSON.stringify({ key: "sender:{acme}:a", type: "hash", expiresInMs: null, value: { json, version: "1" } }),
+      ],
+      /line 2: sender:{acme}:a is no JSON/,
+    ]),
     [
       "a score that is none",
       [header, '{"key":"pages:{acme}","type":"zset","expiresInMs":null,"value":["index","x"]}'],

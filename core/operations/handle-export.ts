@@ -112,7 +112,8 @@ const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, meta: false, vali
 
 /**
  * Opens a file that `exportHandle` wrote: its header, and its keys in their order. `invalid_request` with the number of the offending line:
- * invalid JSON, another format or version, a key of another handle or of an unknown kind, a missing end or one that counts other keys.
+ * invalid JSON, also in a record, another format or version, a key of another handle or of an unknown kind, a missing end or one that
+ * counts other keys.
  */
 export async function openExport(file: string) {
   const lines = linesOf(file);
@@ -138,6 +139,7 @@ async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGene
     if (carriage[kindOf(one.key)] === undefined)
       throw wrong(number, `${kindOf(one.key)} is a kind of key unknown here, not a key of ${handle}`);
     if (!isOfHandle(one.key, handle)) throw wrong(number, `${one.key} is not a key of ${handle}`);
+    parsed(number, recordOf(one), one.key);
     count++;
     yield one;
   }
@@ -149,6 +151,12 @@ function isWhole({ type, value }: ExportedKey): boolean {
   return valueTypes[type]?.isWhole?.(value as never) ?? true;
 }
 
+/** The JSON of a record, which many jobs read; of another key, one that is valid. */
+function recordOf({ type, value }: ExportedKey): string {
+  const { json = "{}" } = (type === "hash" ? value : {}) as Record<string, unknown>;
+  return String(json);
+}
+
 async function mustEnd(
   lines: AsyncGenerator<string>,
   { number, count, end }: { number: number; count: number; end: ExportEnd },
@@ -157,11 +165,11 @@ async function mustEnd(
   if (!(await lines.next()).done) throw wrong(number + 1, "there is more behind the end");
 }
 
-function parsed(number: number, line: string): unknown {
+function parsed(number: number, text: string, what = "this"): unknown {
   try {
-    return JSON.parse(line);
+    return JSON.parse(text);
   } catch (error) {
-    throw wrong(number, "this is no JSON", error);
+    throw wrong(number, `${what} is no JSON`, error);
   }
 }
 
