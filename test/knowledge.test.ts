@@ -313,6 +313,22 @@ t.test("documents are indexed again on demand, with terms of this version and ve
   await eventually(() => renewed("globex"));
 });
 
+t.test("a hundred documents of one handle delay the one of another by a few", async (t) => {
+  const service = await startService(t);
+  const [big, small] = [await service.handle("big"), await service.handle("small")];
+  const add = async (owner: typeof big, handle: string) =>
+    (await owner.post(`/v2/handles/${handle}/knowledge/documents`).send(returns).expect(202)).body.document.documentId;
+  for (let at = 0; at < 100; at++) await add(big, "big");
+  const one = await add(small, "small");
+  const queue = service.runtime.queues.queue("knowledge");
+  const next: string[] = (await queue.getJobs(["waiting", "prioritized"], 0, 10, true)).map(
+    ({ data }) => data.documentId,
+  );
+  t.ok(next.slice(0, 3).includes(one), `it is the ${next.indexOf(one) + 1}th`);
+  const { documents: listed } = (await small.get("/v2/handles/small/knowledge/documents")).body;
+  t.match(listed, [{ status: "INDEXING" }]);
+});
+
 t.test("an embedding model that is away leaves documents findable by words, and says so of queries", async (t) => {
   const model = await startModelServer();
   const service = await startService(t, {

@@ -14,7 +14,7 @@ import { Fail } from "../platform/errors.ts";
 import type { RunChunk, RunSubscription, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { transact } from "../store/redis.ts";
+import { addWaiting } from "../store/waiting.ts";
 import { mustBeOpen } from "./gate.ts";
 import { forgetLeadSection } from "./lead-section.ts";
 import { type AnswerRequest, checkQuestion, interrupted, readMessages } from "./messages.ts";
@@ -96,7 +96,8 @@ async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boo
   const { handle, chatId } = request;
   const runId = runtime.id("run_");
   const [priority] = await Promise.all([
-    countWaiting(runtime, handle, runId),
+    // The fewer answers of the handle wait, the sooner it is this one's turn.
+    addWaiting(runtime.redis, keys.waitingAnswers(handle), { member: runId, maxWaitMs: MAX_WAIT_MS }),
     createRun(runtime.redis, runId, { request: JSON.stringify(request) }),
   ]);
   const follower = runtime.relay.follow(runId, { resumable });
@@ -104,19 +105,6 @@ async function startRun(runtime: Runtime, request: AnswerRequest, resumable: boo
     transaction.set(chatKey(request, chatId), runId, "EX", REPLAY_TTL_SECONDS);
   });
   return follower;
-}
-
-/**
- * How many answers of the handle wait already, to which this one is added. The fewer, the sooner it is its turn: many questions to one handle
- * don't delay the answers of others.
- */
-async function countWaiting({ redis }: Runtime, handle: string, runId: string): Promise<number> {
-  const [key, now] = [keys.waitingAnswers(handle), Date.now()];
-  const [, waiting] = await transact(redis, (transaction) => {
-    transaction.zremrangebyscore(key, "-inf", now - MAX_WAIT_MS).zcard(key);
-    transaction.zadd(key, now, runId).pexpire(key, MAX_WAIT_MS);
-  });
-  return Number(waiting);
 }
 
 async function runOf(runtime: Runtime, input: ChatStream): Promise<string | undefined> {

@@ -14,10 +14,13 @@ import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
+import { addWaiting } from "../store/waiting.ts";
 import { tooDeepAt } from "./nesting.ts";
 
 /** Characters of a chunk to embed: a lesson card stays whole and may exceed a model's input. */
 const MAX_EMBEDDED_LENGTH = 6000;
+/** Ms for which a document that waits for its job counts as one. */
+const MAX_WAIT_MS = 3_600_000;
 
 /** Accepts a document. It can be found by words when this returns; the job adds vectors. */
 export async function createDocument(
@@ -72,7 +75,10 @@ export async function indexDocument(
   { handle, documentId }: JobData<"knowledge.index">,
   attempt: Pick<JobAttempt, "last" | "signal">,
 ): Promise<void> {
-  const stored = await fetch(runtime, handle, documentId);
+  const [stored] = await Promise.all([
+    fetch(runtime, handle, documentId),
+    runtime.redis.zrem(keys.waitingDocuments(handle), documentId),
+  ]);
   if (stored === undefined) return void (await drop(runtime.redis, handle, documentId));
   const { revision: earlier } = stored;
   const pieces = chunk(stored);
@@ -109,8 +115,12 @@ async function accept(
   const stored = { ...fields, containerTags, revision, updatedAt } as StoredDocument;
   checkContent(stored);
   const { documentId } = stored;
-  const indexing = job("knowledge.index", `knowledge.index-${documentId}-${revision}`, { handle, documentId });
-  const hash = await (await runtime.documents()).toHash(stored);
+  const [hash, priority] = await Promise.all([
+    runtime.documents().then((documents) => documents.toHash(stored)),
+    addWaiting(runtime.redis, keys.waitingDocuments(handle), { member: documentId, maxWaitMs: MAX_WAIT_MS }),
+  ]);
+  const name = `knowledge.index-${documentId}-${revision}`;
+  const indexing = job("knowledge.index", name, { handle, documentId }, { priority });
   const pieces = chunk(stored);
   const status = "INDEXING";
   const written = await write(runtime, handle, { stored, earlier, hash, status, pieces, jobs: [indexing] });

@@ -25,8 +25,9 @@ async function reindexHandle(
   handle: string,
 ): Promise<number> {
   const documents = await redis.zrange(keys.documents(handle), 0, "-1");
-  const jobs = documents.map((documentId) =>
-    job("knowledge.index", `knowledge.index-${documentId}-${id("")}`, { handle, documentId }),
+  // The first document of each handle goes before the second of any, and a new one before most of these.
+  const jobs = documents.map((documentId, priority) =>
+    job("knowledge.index", `knowledge.index-${documentId}-${id("")}`, { handle, documentId }, { priority }),
   );
   for (const some of batchesOf(jobs, BATCH)) await queues.later(...some);
   return documents.length;

@@ -23,7 +23,7 @@ const kinds: Readonly<Record<Carriage, string>> = {
     outbox bucket strategy-context lead-code lead-notices lead-digest booking-notices booking-digest far-sends email-queue email-leases
     email-quota mail-caps idempotent message-erasure catalog-lock sync-lock network-bucket busy-draft webhook-event refresh-lock
     provider-pause calendar-draft webhook-audience webhook-queue webhook-awake webhook-failing person-events webhook-delivery
-    webhook-deliveries waiting-answers chat chat-section lead-section`,
+    webhook-deliveries waiting-answers waiting-documents chat chat-section lead-section`,
   "of earlier versions":
     "rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",
 };

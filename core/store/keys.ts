@@ -43,6 +43,7 @@ export const keys = {
   documents: (handle: string) => `documents:{${handle}}`, // zset document id by creation ms; for ever
   chunk: (handle: string, documentId: string, part: number) => `chunk:{${handle}}:${documentId}:${part}`, // hash; for ever
   knowledge: (handle: string) => `knowledge:{${handle}}`, // hash version, languages (JSON, chunks by language), d:<documentId> = version:chunks, s:<documentId> = status; for ever
+  waitingDocuments: (handle: string) => `waiting-documents:{${handle}}`, // zset document id by real ms of its last change, until a worker indexes it; entries 1 h
 
   // strategy
   strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h
