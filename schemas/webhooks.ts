@@ -48,7 +48,10 @@ export const webhookData = {
   "lead.captured": { summary: "A lead was captured, or captured again, in whatever status", data: leadData },
   "lead.verified": { summary: "The address of a lead was verified", data: leadData },
   "conversion.recorded": { summary: "A conversion was recorded", data: s.object({ handle: s.handle, conversion }) },
-  "email.bounced": { summary: "A mail came back, or a server refused its recipient for good", data: emailData },
+  "email.bounced": {
+    summary: "A mail came back, or a server refused its recipient as unknown or disabled",
+    data: emailData,
+  },
   "email.complained": { summary: "A recipient reported a mail as unwanted", data: emailData },
   "page.purchased": { summary: "A paid page was bought", data: s.object({ handle: s.handle, purchase }) },
   [testEventType]: {
