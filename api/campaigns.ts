@@ -11,6 +11,8 @@ const rules = `${campaigns}/:campaignId/email-rules` as const;
 const ruleFailures = [
   "sender_profile_not_found",
   "sender_profile_not_ready",
+  "account_domain_not_found",
+  "domain_email_identity_not_ready",
   "sender_missing_product_notification_purpose",
   "email_template_not_found",
   "email_template_not_active",

@@ -178,7 +178,7 @@ t.test(
 );
 
 t.test("a rule can be stopped while its template is paused or its sender is off", async (t) => {
-  const { sending } = await startCampaign(t, { workers: false });
+  const { sending, service } = await startCampaign(t, { workers: false });
   const { owner, root } = sending;
   const { ruleId } = (await owner.post(rules).send(rule).expect(201)).body.rule;
   await owner.put(`${root}/templates/tmpl_hello`).send({ status: "PAUSED" }).expect(200);
@@ -191,6 +191,8 @@ t.test("a rule can be stopped while its template is paused or its sender is off"
   t.match((await change({ templateId: "tmpl_none" }).expect(404)).body, { code: "email_template_not_found" });
   await owner.put(`${root}/senders/sender_main`).send({ enabled: true }).expect(200);
   t.match((await change({ enabled: true }).expect(409)).body, { code: "email_template_not_active" });
+  await service.runtime.redis.hset(keys.emailIdentity("acme.example", "acct_acme"), "status", "PENDING");
+  t.match((await change({ enabled: true }).expect(409)).body, { code: "domain_email_identity_not_ready" });
 });
 
 t.test("a deleted rule is hidden, sends nothing, and is removed after a while", async (t) => {
