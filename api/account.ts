@@ -95,18 +95,18 @@ export function signInRows(path: string): Row[] {
 }
 
 const authorize = "/oauth/authorize";
-const person = { ...browserPage, failureTexts: { invalid_request: "appUnknown" } } as const;
-const client = { errorView: (fail: Fail) => view.oauthFailureView(fail), hidden: true };
+const builtIn = { guard: core.mustBeBuiltIn, hidden: true } as const;
+const person = { ...browserPage, ...builtIn, failureTexts: { invalid_request: "appUnknown" } } as const;
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
   route("GET /.well-known/oauth-authorization-server", anyone, nothing, core.describeServer, {
+    ...builtIn,
     headers: { "Cache-Control": "public, max-age=3600" },
-    hidden: true,
   }),
   route("POST /oauth/register", anyone, shape.clientRegistration, core.registerClient, {
+    ...builtIn,
     errorView: (fail) => view.oauthFailureView(fail, "invalid_client_metadata"),
-    hidden: true,
     status: 201,
     returns: shape.registeredClient,
   }),
@@ -116,7 +116,8 @@ export const authorizationRows: Row[] = [
     accepts: "form",
   }),
   route("POST /oauth/token", anyone, shape.tokenRequest, core.issueAccess, {
-    ...client,
+    ...builtIn,
+    errorView: (fail) => view.oauthFailureView(fail),
     accepts: "form",
     returns: shape.issuedToken,
   }),

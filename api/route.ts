@@ -61,7 +61,7 @@ interface Columns<R> {
   maxValues: number;
   /** A body type that is accepted besides JSON. */
   accepts: "form";
-  /** Limits strangers before the body is read, with the path parameters: `rate_limited`. */
+  /** Refuses or limits strangers before the body is read, with the path parameters: `not_found`, `rate_limited`. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
   /** Throws if the path's subject does not exist; that failure wins over any error of body or query. */
   subject: (runtime: Runtime, parameters: Record<string, string>) => Promise<unknown>;

@@ -600,7 +600,9 @@ t.test("metadata names the authorization server, for browsers too", async (t) =>
     .post("/oauth/register")
     .send({ redirect_uris: [callback] })
     .expect(404);
-  await without.visitor.post("/oauth/token").send({}).expect(404);
+  for (const path of ["/oauth/register", "/oauth/authorize", "/oauth/token"])
+    await without.visitor.post(path).send({}).expect(404);
+  await without.visitor.get("/oauth/authorize").expect(404);
   const outside = await open(t, { AUTH_ISSUER: "https://issuer.example" });
   t.same((await read(outside, resource)).body.authorization_servers, ["https://issuer.example"]);
   await read(outside, "/.well-known/oauth-authorization-server").expect(404);

@@ -7,7 +7,7 @@ import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 import { CODE_SECONDS, type CodeGrant } from "./client-tokens.ts";
-import { clientAt, isDocumentId, mustBeBuiltIn } from "./clients.ts";
+import { clientAt, isDocumentId } from "./clients.ts";
 import { hasRole, roleOf } from "./handles.ts";
 import { displayNameOf } from "./settings.ts";
 
@@ -37,7 +37,6 @@ export interface ConsentRequest {
 
 /** Authorization server metadata (RFC 8414, section 2). */
 export async function describeServer({ env }: Runtime): Promise<Record<string, unknown>> {
-  mustBeBuiltIn(env);
   const { BASE_URL } = env;
   return {
     issuer: BASE_URL,
@@ -65,7 +64,6 @@ export async function askAuthorization(
   { cookie, ...request }: PageInput,
 ): Promise<AuthorizationStep> {
   const { env } = runtime;
-  mustBeBuiltIn(env);
   const session = await sessionOfCookie(runtime, cookie);
   const login = loginUrl(env, `${env.BASE_URL}/oauth/authorize?${queryOf(request)}`);
   // Documents are fetched only for signed-in users.
@@ -91,7 +89,6 @@ export async function decideAuthorization(
   { cookie, decision, proof, ...request }: Infer<typeof authorizationForm>,
 ): Promise<{ step: "onward"; location: string }> {
   const { env } = runtime;
-  mustBeBuiltIn(env);
   const session = await sessionOfForm(runtime, { cookie, proof }, formOf(request));
   const client = await clientAt(runtime, request.client_id, request.redirect_uri);
   const answer = decision === "allow" ? await grant(runtime, request, { client: client.name, session }) : denied;

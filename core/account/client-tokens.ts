@@ -7,7 +7,7 @@ import { readSignedValue, sameText, signedValue } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { mustBeBuiltIn, mustBeClient, oauthFailure } from "./clients.ts";
+import { mustBeClient, oauthFailure } from "./clients.ts";
 import { challengeOf } from "./pairing.ts";
 import { removeSession, startSession } from "./session-store.ts";
 import { issueToken, type TokenClaims } from "./signing.ts";
@@ -45,7 +45,6 @@ type TokenRequest = Infer<typeof tokenRequest>;
  * OAuth error name.
  */
 export async function issueAccess(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
-  mustBeBuiltIn(runtime.env);
   mustHave(input, "grant_type");
   mustBeClient(runtime.env, input.client_id);
   if (input.grant_type === "authorization_code") return redeemCode(runtime, input);

@@ -37,7 +37,6 @@ export async function registerClient(
   { env }: Runtime,
   input: Infer<typeof clientRegistration>,
 ): Promise<RegisteredClient> {
-  mustBeBuiltIn(env);
   const { redirect_uris: redirectUris, client_name } = input;
   if (!redirectUris.every(isRedirectUri))
     throw oauthFailure("invalid_redirect_uri", "Use https, loopback http or an app's own scheme.");
@@ -80,8 +79,8 @@ function registeredClient(env: Env, clientId: string): OAuthClient | undefined {
 }
 
 /** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
-export function mustBeBuiltIn({ LOGIN_BUILTIN, AUTH_ISSUER }: Env): void {
-  if (!LOGIN_BUILTIN || AUTH_ISSUER !== undefined) throw new Fail("not_found");
+export async function mustBeBuiltIn({ env }: Runtime): Promise<void> {
+  if (!env.LOGIN_BUILTIN || env.AUTH_ISSUER !== undefined) throw new Fail("not_found");
 }
 
 /** True for a client id that is a URL and so refers to a document; ids of registered clients never do. */

@@ -10,7 +10,7 @@ export {
 } from "./authorization.ts";
 export { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-sessions.ts";
 export { issueAccess } from "./client-tokens.ts";
-export { registerClient } from "./clients.ts";
+export { mustBeBuiltIn, registerClient } from "./clients.ts";
 export { attachDomain, type DomainClaim, domainClaim, domainForm, domainsOf, proveDomain } from "./domains.ts";
 export {
   type ArrivingHandle,
