@@ -73,10 +73,7 @@ export const accountRows: Row[] = [
     failures: ["attempt_expired", "attempt_denied", "device_proof_mismatch"],
   }),
   page(`GET ${desktop}/authorize`, shape.pairingPage, core.visitPairing, view.pairingView, browserPage),
-  page(`POST ${desktop}/decide`, shape.pairingForm, core.decideByForm, view.pairedView, {
-    ...browserPage,
-    accepts: "form",
-  }),
+  page(`POST ${desktop}/decide`, shape.pairingForm, core.decideByForm, view.pairedView, browserPage),
 ];
 
 /** The built-in sign-in at the path of LOGIN_URL. */
@@ -88,7 +85,6 @@ export function signInRows(path: string): Row[] {
     page(`GET ${line}`, shape.signInPage, core.openSignIn, view.signInView, { errorView }),
     page(`POST ${line}`, shape.signInForm, core.signIn, view.signInView, {
       errorView,
-      accepts: "form",
       page: view.signInAnswer,
     }),
   ];
@@ -111,10 +107,7 @@ export const authorizationRows: Row[] = [
     returns: shape.registeredClient,
   }),
   page(`GET ${authorize}`, shape.authorizationPage, core.askAuthorization, view.authorizationView, person),
-  page(`POST ${authorize}`, shape.authorizationForm, core.decideAuthorization, view.authorizationView, {
-    ...person,
-    accepts: "form",
-  }),
+  page(`POST ${authorize}`, shape.authorizationForm, core.decideAuthorization, view.authorizationView, person),
   route("POST /oauth/token", anyone, shape.tokenRequest, core.issueAccess, {
     ...builtIn,
     errorView: (fail) => view.oauthFailureView(fail),

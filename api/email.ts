@@ -177,7 +177,7 @@ export const emailRows: Row[] = [
     failures: ["invalid_token"],
   }),
   page(`GET ${unsubscribe}`, nothing, core.visitUnsubscribe, unsubscribeView),
-  page(`POST ${unsubscribe}`, shape.unsubscribeForm, core.answerUnsubscribe, unsubscribeView, { accepts: "form" }),
+  page(`POST ${unsubscribe}`, shape.unsubscribeForm, core.answerUnsubscribe, unsubscribeView),
 ];
 
 const noReferrer = { "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex" };

@@ -43,7 +43,6 @@ export const integrationRows: Row[] = [
   page(`POST ${consent}/connect`, shape.consentForm, core.decideConsent, decidedView, {
     ...browserPage,
     audited: ({ isConnected, userId, handle }) => (isConnected ? { userId, handle } : undefined),
-    accepts: "form",
   }),
   route(`POST ${integrations}/caldav/credentials`, creator, shape.newCaldavCredential, core.connectCaldav, {
     status: 201,

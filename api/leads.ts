@@ -10,7 +10,6 @@ const leads = "/v2/handles/:handle/leads";
 export const leadRows: Row[] = [
   route("POST /v2/public/handles/:handle/leads", anyone, shape.newLead, core.captureLead, {
     status: 202,
-    accepts: "form",
     guard: core.admitLead,
     page: leadView,
     returns: shape.leadAccepted,
@@ -21,7 +20,6 @@ export const leadRows: Row[] = [
     failures: ["not_found", "campaign_not_found"],
   }),
   route("POST /v2/public/handles/:handle/leads/:leadId/verify", anyone, shape.leadCode, core.verifyLead, {
-    accepts: "form",
     guard: core.admitLead,
     page: verifiedView,
     errorView: wrongCodeView,

@@ -16,7 +16,6 @@ const payer = { guard: core.admitPayer, failureTexts: { service_unavailable: "pa
 export const paymentRows: Row[] = [
   route(`POST ${checkout}`, anyone, shape.pageCheckout, core.startPageCheckout, {
     ...payer,
-    accepts: "form",
     page: ({ nextAction }) => redirect({ location: nextAction.url }),
     returns: shape.checkoutAnswer,
     empty: { 303: "A browser's form leads to the checkout" },
@@ -33,7 +32,6 @@ export const paymentRows: Row[] = [
   page(`POST ${pagePath}/access-mail`, shape.accessMail, core.requestAccessMail, accessMailView, {
     ...visitor,
     guard: core.admitAccessRequest,
-    accepts: "form",
   }),
   route(`GET ${purchases}`, creator, listQuery, core.listPurchases, {
     returns: listOf("purchases", shape.listedPurchase),

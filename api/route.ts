@@ -59,7 +59,7 @@ interface Columns<R> {
   limit: number;
   /** Most values in a body; default 50,000. */
   maxValues: number;
-  /** A body type that is accepted besides JSON. */
+  /** A body type that is accepted besides JSON; rows for browsers and those with a `page` have it. */
   accepts: "form";
   /** Refuses or limits strangers before the body is read, with the path parameters: `not_found`, `rate_limited`. */
   guard: (runtime: Runtime, parameters: Record<string, string>, caller: Caller) => Promise<unknown>;
@@ -147,7 +147,7 @@ export function route<L extends Line, I, R>(
 ): Row {
   const [method, path] = line.split(" ") as [Method, string];
   const row = { method, path, access, input: withPath(path, input), run: run as Row["run"] };
-  return { ...row, ...(more as Partial<Columns<never>>) };
+  return { ...row, ...(more.page && { accepts: "form" }), ...(more as Partial<Columns<never>>) };
 }
 
 /** Names of the parameters in a path. */
@@ -166,7 +166,7 @@ function withPath(path: string, { additionalProperties, ...input }: Schema<unkno
   return object({ ...parameters, ...propertiesOf(input), ...parameters }, { additionalProperties });
 }
 
-/** A row for browsers: anyone may open it, a view renders its result, and the OpenAPI document omits it. */
+/** A row for browsers: anyone may open it or send its form, a view renders its result, and the OpenAPI document omits it. */
 export function page<L extends Line, I, R>(
   line: L,
   input: Schema<I>,
@@ -174,5 +174,5 @@ export function page<L extends Line, I, R>(
   view: Columns<Awaited<R>>["view"],
   more: Partial<Columns<Awaited<R>>> = {},
 ): Row {
-  return route(line, anyone, input, run, { view, hidden: true, ...more });
+  return route(line, anyone, input, run, { view, hidden: true, accepts: "form", ...more });
 }

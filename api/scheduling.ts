@@ -151,7 +151,6 @@ export const schedulingRows: Row[] = [
   route(`POST ${booking}/cancel`, anyone, shape.cancellation, core.cancelPublicBooking, {
     ...visitor,
     subject: (runtime, path) => core.readPublicBooking(runtime, path as never),
-    accepts: "form",
     page: view.cancelledView,
     returns: shape.bookingAnswer,
     empty: { 303: "A browser's form leads back to the booking" },
@@ -206,7 +205,6 @@ export const schedulingRows: Row[] = [
   page(`GET ${ownerLink}`, shape.ownerVisit, core.visitOwnerLink, view.ownerBookingView),
   page(`POST ${ownerLink}`, shape.ownerDecision, core.decideByLink, view.ownerBookingView, {
     audited: ({ decidedBy }) => decidedBy,
-    accepts: "form",
   }),
 ];
 
