@@ -29,7 +29,6 @@ export const pageRows: Row[] = [
   }),
   route(`GET ${pages}/:pageSlug`, creator, nothing, core.readPage, {
     returns: object({ page: shape.page }),
-    failures: ["page_not_found"],
     tool: {
       name: "pages_read",
       scope: "agent.pages.read",
@@ -39,21 +38,18 @@ export const pageRows: Row[] = [
   route(`PUT ${pages}/:pageSlug`, creator, shape.pageChange, core.updatePage, {
     returns: object({ page: shape.page }),
     description: "An absent field keeps its value. `status` publishes or unpublishes the page.",
-    failures: ["page_not_found", "invalid_page_content"],
+    failures: ["invalid_page_content"],
   }),
-  route(`DELETE ${pages}/:pageSlug`, creator, nothing, core.deletePage, {
-    failures: ["page_not_found"],
-  }),
+  route(`DELETE ${pages}/:pageSlug`, creator, nothing, core.deletePage),
   route(`POST ${pages}/:pageSlug/publish`, creator, nothing, core.publishPage, {
     returns: object({ page: shape.page }),
     description: "Makes the page visible at its `url`.",
-    failures: ["page_not_found", "invalid_page_content", "version_conflict"],
+    failures: ["invalid_page_content", "version_conflict"],
   }),
   route("GET /v2/public/pages/:handle/:pageSlug/access-check", anyone, shape.pageVisit, core.checkPageAccess, {
     summary: "Check access to a page",
     returns: shape.accessAnswer,
     description: "Tells whether this browser may read the page, by its cookie. Nothing is redeemed.",
-    failures: ["page_not_found"],
   }),
   page("GET /p/:handle/:pageSlug", shape.pageVisit, core.visitPage, pageView, {
     errorView: (fail, request) => (fail.status === 404 ? failureView(fail, request) : undefined),

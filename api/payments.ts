@@ -22,7 +22,7 @@ export const paymentRows: Row[] = [
     summary: "Start the checkout of a paid page",
     description:
       "Send the visitor's browser to `nextAction.url`; a form post that prefers HTML is led there by 303. It returns to the page with a code that unlocks it.",
-    failures: ["page_not_found", "payment_provider_not_connected"],
+    failures: ["payment_provider_not_connected"],
   }),
   page(`GET ${checkout}/return`, shape.pageCheckoutReturn, core.returnToPage, redirect, {
     ...payer,
@@ -37,7 +37,6 @@ export const paymentRows: Row[] = [
     returns: listOf("purchases", shape.listedPurchase),
     summary: "List the purchases of a page",
     description: "Newest first, those of the last 400 days. `email` is null once the buyer is erased.",
-    failures: ["page_not_found"],
   }),
   route(`DELETE ${purchases}/:sessionId/buyer`, operator, nothing, core.eraseBuyer, {
     summary: "Erase the buyer of a purchase",

@@ -129,13 +129,7 @@ export const schedulingRows: Row[] = [
     idempotent: true,
     description:
       "Books a slot that the slots route lists. The booking is ACCEPTED, PENDING if the owner confirms it, or PENDING_PAYMENT with a `nextAction`. `bookingUid` is the visitor's capability to manage the booking.",
-    failures: [
-      "event_type_not_found",
-      "booking_required_fields",
-      "invalid_booking_answers",
-      "scheduling_slot_unavailable",
-      "payment_provider_not_connected",
-    ],
+    failures: ["event_type_not_found", "scheduling_slot_unavailable", "payment_provider_not_connected"],
   }),
   route(`GET ${booking}`, anyone, nothing, core.readPublicBooking, {
     ...visitor,
@@ -164,13 +158,7 @@ export const schedulingRows: Row[] = [
     returns: shape.bookingAnswer,
     description:
       "Moves the booking atomically: its uid stays, and on failure it keeps its slot. A booking that needs confirmation becomes PENDING again.",
-    failures: [
-      "event_type_not_found",
-      "booking_not_found",
-      "booking_required_fields",
-      "scheduling_slot_unavailable",
-      "booking_not_reschedulable",
-    ],
+    failures: ["event_type_not_found", "booking_not_found", "scheduling_slot_unavailable", "booking_not_reschedulable"],
   }),
 
   route(`POST ${feed}`, creator, shape.newCalendarFeed, core.createCalendarFeed, {

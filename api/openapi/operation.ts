@@ -232,10 +232,10 @@ function failureCodes(row: Row): ErrorCode[] {
   return [...new Set(codes.filter((code) => code !== false))];
 }
 
-/** The code for an unknown last parameter of the path: `booking_not_found` for `:bookingUid`. */
+/** The code for an unknown last parameter of the path: `booking_not_found` for `:bookingUid`, `page_not_found` for `:pageSlug`. */
 function pathCode({ path }: Row): ErrorCode | false {
   const name = pathNames(path).at(-1) ?? "";
-  const noun = name.replace(/U?[Ii]d$/, "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const noun = name.replace(/(U?[Ii]d|Slug)$/, "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return Object.hasOwn(errors, `${noun}_not_found`) && (`${noun}_not_found` as ErrorCode);
 }
 
