@@ -39,6 +39,25 @@ t.test("an outbox that a crash left is swept once, and leaves the sweeper's list
   );
 });
 
+t.test(
+  "jobs of a process that paused longer than its registration lasts are found, and no others are disturbed",
+  async (t) => {
+    const service = await startService(t);
+    const { queues, redis } = service.runtime;
+    await service.handle("acme");
+    await service.handle("quiet");
+    await queues.sweep(-1000);
+    // The step of a process that paused: its registration is gone by now.
+    await redis.hset(keys.outbox("acme"), "paused", JSON.stringify(indexing("paused")));
+    t.equal(await queues.sweep(-1000), 0);
+    await queues.registerLeft();
+    const shards = Array.from({ length: 16 }, (_, shard) => redis.zrange(keys.pendingOutboxes(shard), 0, "-1"));
+    t.same((await Promise.all(shards)).flat(), ["acme"]);
+    t.equal(await queues.sweep(-1000), 1);
+    t.ok(await queues.queue("knowledge").getJob("paused"));
+  },
+);
+
 t.test("an outbox in constant use is swept too, and its mark stays", async (t) => {
   const service = await startService(t);
   const { queues, redis } = service.runtime;

@@ -9,9 +9,10 @@ import { perform, repeat, type WorkerRow } from "./job.ts";
 import { JobGroups } from "./job-groups.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
-/** Ms between two sweeps of the outboxes, of those in constant use too, and between two heartbeats. */
+/** Ms between two sweeps of the outboxes, of those in constant use too, of those that nobody registered, and between two heartbeats. */
 const SWEEP_INTERVAL_MS = 1000;
 const FULL_SWEEP_INTERVAL_MS = 60_000;
+const REGISTER_INTERVAL_MS = 900_000;
 const HEARTBEAT_INTERVAL_MS = 10_000;
 
 /** Ms for which a worker fetches no job after a Redis error. */
@@ -60,6 +61,7 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
     repeat(runtime, () => heartbeat(runtime, served), { ms: HEARTBEAT_INTERVAL_MS, signal, failure }),
     repeat(runtime, () => runtime.queues.sweep(), { ms: SWEEP_INTERVAL_MS, signal, failure }),
     repeat(runtime, () => runtime.queues.sweep(undefined, true), { ms: FULL_SWEEP_INTERVAL_MS, signal, failure }),
+    repeat(runtime, () => runtime.queues.registerLeft(), { ms: REGISTER_INTERVAL_MS, signal, failure }),
   ];
   return {
     async close(drainMs = 0) {

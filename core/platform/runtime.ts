@@ -148,6 +148,11 @@ export interface Outbox {
    * all of them is due from time to time.
    */
   sweep(olderThanMs?: number, isBusyToo?: boolean): Promise<number>;
+  /**
+   * Registers every handle whose outbox has entries: a process that pauses between its registration and its step, and is killed after it,
+   * leaves jobs that no sweep would find.
+   */
+  registerLeft(): Promise<void>;
   close(): Promise<void>;
 }
 

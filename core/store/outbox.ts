@@ -104,6 +104,18 @@ export class Queues implements Outbox {
     return list.length;
   }
 
+  /** Registers the handles whose outboxes have entries. */
+  async registerLeft(): Promise<void> {
+    for await (const handles of this.#redis.sscanStream(keys.handles, { count: SWEEP_BATCH }) as AsyncIterable<
+      string[]
+    >)
+      await Promise.all(
+        handles.map(async (handle) => {
+          if ((await this.#redis.exists(keys.outbox(handle))) === 1) await this.register(handle);
+        }),
+      );
+  }
+
   /** One pass over the tags that were registered long enough ago, or over all of them. */
   async sweep(olderThan = STALE_AFTER_MS, isBusyToo = false): Promise<number> {
     let published = 0;
