@@ -31,6 +31,8 @@ t.test("an invalid setting is refused by name, with the expected form", (t) => {
 t.test("what would fail at its first use is refused at the start, with an example", (t) => {
   const file = join(t.testdir({ "no-set.json": '{"keys":{}}', "no.json": "keys" }), "/");
   const refused: Record<string, string[]> = {
+    PORT: ["65536", "-1"],
+    LOG_LEVEL: ["loud"],
     AUTH_JWKS_FILE: [`${file}none.json`, `${file}no-set.json`, `${file}no.json`],
     AUTH_JWKS_URL: ["https://user:secret@signer.example/keys", "signer.example"],
     LOGIN_MAIL_FROM: ["acme", "a b@acme.example", "a@acme.example, b@acme.example", "Acme <acme>", "a@acme..example"],
@@ -46,7 +48,9 @@ t.test("what would fail at its first use is refused at the start, with an exampl
     BOUNCE_IMAP_URL: ["imaps://user:100%@host", "imaps://user:secret@host/100%"],
     SMTP_URL: [
       "host:25",
+      "smtp://",
       "smtp://host?rateLimit=some",
+      "smtp://host?maxMessages=some",
       "smtp://host?rateLimit=0.5",
       "smtp://host?maxConnections=0",
       "smtp://host?sendTimeout=Infinity",
@@ -165,6 +169,8 @@ t.test("Redis is found by its address or by Sentinels, which need the name of th
     ],
     [{ REDIS_SENTINELS: "user@one", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
     [{ REDIS_SENTINELS: "one/path", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
+    [{ REDIS_SENTINELS: ":26379", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
+    [{ REDIS_SENTINELS: "é", REDIS_SENTINEL_MASTER: "main" }, "REDIS_SENTINELS must be a list"],
   ];
   for (const [settings, message] of refused) t.throws(() => readEnv(settings), { message: new RegExp(message) });
   t.throws(() => readEnv({ NODE_ENV: "production" }), { message: /REDIS_URL is missing/ });

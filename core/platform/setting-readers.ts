@@ -190,8 +190,8 @@ export function domain(value = ""): string {
 /** An address, perhaps with the name of its owner. */
 export function mailbox(value = ""): { name: string; address: string } {
   const [, , name = "", address = value] = /^("?)([^"<>]*)\1 *<([^<>]*)>$/.exec(value) ?? [];
-  const [, local, of] = /^([^\s"(),:;<>@[\\\]]{1,64})@(.+)$/.exec(address) ?? [];
-  if (local && HOST.test(of?.toLowerCase() ?? "")) return { name: name.trim(), address };
+  const [, of = ""] = /^[^\s"(),:;<>@[\\\]]{1,64}@(.+)$/.exec(address) ?? [];
+  if (HOST.test(of.toLowerCase())) return { name: name.trim(), address };
   throw new Malformed("must be an address such as noreply@example.com or Acme <noreply@example.com>");
 }
 
