@@ -63,7 +63,9 @@ t.test("an owner confirms from the mail without signing in; looking changes noth
     for (const told of ["Introduction", "Ada Lovelace", "09:00"]) t.match(page.text, told);
   }
   t.match((await visitor.get(links.confirm)).text, /<form method="post"><button type="submit">Confirm</);
-  t.notMatch((await visitor.get(links.open)).text, /<form/);
+  const seen = (await visitor.get(links.open)).text;
+  t.match(seen, /waiting for your answer/);
+  t.notMatch(seen, /<form/);
   t.equal((await booking(stage, uid)).status, "PENDING");
   await visitor.post(links.open).type("form").send({}).expect(200);
   t.equal((await booking(stage, uid)).status, "PENDING", "a link has one purpose");
