@@ -1,6 +1,5 @@
 import type { newSchedule, Override, StoredSchedule } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { endMinutesOf, minutesOf } from "../engines/slots/slots.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -77,7 +76,7 @@ function checkedTimes(input: ScheduleInput): Override[] {
 }
 
 function checkHours(path: string, row: { startTime: string; endTime: string }): void {
-  if (endMinutesOf(row.endTime) <= minutesOf(row.startTime) || row.endTime <= row.startTime)
+  if (row.endTime <= row.startTime)
     throw invalid(
       `${path}/endTime`,
       `must be after startTime${row.endTime === "00:00" ? "; the day ends at 24:00" : ""}`,

@@ -34,13 +34,8 @@ export interface OpenInterval {
 }
 
 /** Minutes of a local `HH:MM`. */
-export function minutesOf(time: string): number {
+function minutesOf(time: string): number {
   return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
-}
-
-/** Minutes of an end: `23:59` and `24:00` mean the end of the day (docs/reference.md, "Slots"). */
-export function endMinutesOf(time: string): number {
-  return time === "23:59" ? 1440 : minutesOf(time);
 }
 
 /** Days since 1970 of `YYYY-MM-DD`. */
@@ -80,8 +75,9 @@ const workingWeek: Hours[][] = [0, 1, 2, 3, 4, 5, 6].map((weekday) =>
   weekday === 0 || weekday === 6 ? [] : [{ from: 540, to: 1020 }],
 );
 
-function hoursOf(row: { startTime: string; endTime: string }): Hours {
-  return { from: minutesOf(row.startTime), to: endMinutesOf(row.endTime) };
+/** As an end, `23:59` and `24:00` mean the end of the day (docs/reference.md, "Slots"). */
+function hoursOf({ startTime, endTime }: { startTime: string; endTime: string }): Hours {
+  return { from: minutesOf(startTime), to: endTime === "23:59" ? 1440 : minutesOf(endTime) };
 }
 
 /** The open intervals of the local dates from `first` to `last`, in order, each within one date (docs/reference.md, "Slots"). */

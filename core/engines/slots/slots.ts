@@ -1,5 +1,5 @@
 /** What other modules may import from slots. */
-export { endMinutesOf, minutesOf, timetableOf } from "./availability.ts";
+export { timetableOf } from "./availability.ts";
 export {
   type AvailableSlots,
   availableSlots,
