@@ -1835,6 +1835,23 @@ t.test("a question of an accordion is the heading of its answer alone", async (t
   }
 });
 
+t.test("the footer of a page is no part of the section before it, that of a quotation is", (t) => {
+  const { blocks } = readHtml(
+    "<h1>Shop</h1><h2>Hours</h2><blockquote>Early birds.<footer>Ada</footer></blockquote><p>We open at nine.</p>" +
+      "<footer>© 2026 Acme</footer>",
+  );
+  t.same(
+    blocks.map(({ headings, text, section }) => [headings.join(), text, section === blocks[0]!.section]),
+    [
+      ["Hours", "Early birds.", true],
+      ["Hours", "Ada", true],
+      ["Hours", "We open at nine.", true],
+      ["", "© 2026 Acme", false],
+    ],
+  );
+  t.end();
+});
+
 t.test("what follows an aside is below the headings before it", async (t) => {
   const aside = (level: number) => `<aside><h${level}>Loyalty</h${level}><p>A tenth is free.</p></aside>`;
   for (const level of [2, 3]) {

@@ -31,6 +31,8 @@ const BLOCKS = names(
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
 const SHIFTED = names("sub sup");
+/** Elements whose footers are their own; any other is that of the page. */
+const PARTS = names("article blockquote section");
 /** An address or a telephone number: a link that says it is no button. */
 const CONTACT = /@|(?:\d[\s()/.-]*){6}/;
 
@@ -93,6 +95,8 @@ class HtmlReader {
   /** Open elements of raised text, and of navigation. */
   #raised = 0;
   #menus = 0;
+  /** Open elements with footers of their own. */
+  #parts = 0;
   /** What ends each open aside. */
   readonly #asides: (() => void)[] = [];
   #isItem = false;
@@ -145,6 +149,7 @@ class HtmlReader {
     if (BOLD.has(name)) this.#bold++;
     if (name === "sup") this.#raised++;
     if (name === "nav") this.#menus++;
+    if (PARTS.has(name)) this.#parts++;
     if (name === "br" || BLOCKS.has(name)) this.#endLine();
     if (name === "table" && this.#depth++ === 0) this.#rows = [];
     if (this.#rows) {
@@ -157,6 +162,8 @@ class HtmlReader {
     }
     if (name === "dd") this.#term = this.#defined;
     if (name === "aside") this.#asides.push(this.#outline.aside());
+    // The footer of a page is below its title alone.
+    if (name === "footer" && this.#parts === 0) this.#outline.enter(2, { name: "", text: "" });
     if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
   }
 
@@ -172,6 +179,7 @@ class HtmlReader {
     if (name === "dd") this.#term = "";
     if (name === "dl") this.#defined = "";
     if (name === "nav") this.#menus--;
+    if (PARTS.has(name)) this.#parts--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
     // An item without a text makes none of what follows its list.
     if (!this.#rows && name === "li" && --this.#openItems === 0) this.#isItem = false;
