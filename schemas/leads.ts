@@ -60,7 +60,7 @@ export const lead = s.component("Lead", {
   campaignId: s.nullable(s.string()),
   leadContext: s.nullable(leadContext),
   tracking: s.nullable(s.map(s.anything)),
-  consent: s.nullable(s.anything),
+  consent: s.anything,
   captures: s.object({ first: s.instant, last: s.instant }),
   createdAt: s.instant,
   updatedAt: s.instant,

@@ -123,11 +123,9 @@ export function ignored<const N extends string>(...names: N[]): Record<N, Option
   return Object.fromEntries(names.map((name) => [name, readOnly])) as Record<N, Optional<unknown>>;
 }
 
-/** The same value, or null. */
+/** The same value, or null: for a schema that names its type. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
-  const { type, anyOf, enum: values } = schema;
-  if (Array.isArray(anyOf)) return { ...schema, anyOf: [...anyOf, { type: "null" }] };
-  if (type === undefined) return schema as Schema<T | null>;
+  const { type, enum: values } = schema;
   const more = Array.isArray(values) ? { enum: [...values, null] } : {};
   const either = { ...schema, ...more, type: [type, "null"], [sourceMark]: sourceOf(schema) };
   return either as unknown as Schema<T | null>;
