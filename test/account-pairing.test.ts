@@ -63,7 +63,7 @@ t.test("a device has the name that it gives, in 80 characters, else its user age
   };
   t.equal(await deviceOf({ deviceName: " Laptop\u0000 " }, "Agent/1"), "Laptop");
   t.equal(await deviceOf({ deviceName: "é".repeat(200) }), "é".repeat(80));
-  for (const deviceName of [5, null, "", " ", true, ["Laptop"], { name: "Laptop" }])
+  for (const deviceName of [5, null, "", " ", "\u3164", true, ["Laptop"], { name: "Laptop" }])
     t.equal(await deviceOf({ deviceName }, "Agent/1"), "Agent/1", JSON.stringify(deviceName));
   for (const userAgent of ["Forged/1", 5]) t.equal(await deviceOf({ userAgent }), "");
   t.equal(await deviceOf({ userAgent: "Forged/1" }, "Agent/1"), "Agent/1");

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Session as SessionView } from "../../schemas/account.ts";
 import type { Input } from "../../schemas/schema.ts";
+import { isBlank } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -41,10 +42,10 @@ export async function startSession(
   return { token, expiresAt: instant(expiresAt) };
 }
 
-/** The first non-empty text as a device name: at most 80 characters without control characters. */
+/** The first text that is not blank as a device name: at most 80 characters without control characters. */
 export function deviceName(...texts: unknown[]): string {
   const names = texts.filter((text) => typeof text === "string").map((text) => text.replace(/\p{C}/gu, "").trim());
-  return [...(names.find(Boolean) ?? "")].slice(0, MAX_DEVICE_CHARACTERS).join("");
+  return [...(names.find((name) => !isBlank(name)) ?? "")].slice(0, MAX_DEVICE_CHARACTERS).join("");
 }
 
 /** False for a revoked session; otherwise updates its last use, at most once a minute. Failed updates are ignored. */
