@@ -451,6 +451,17 @@ t.test("an import that was killed serves nothing, and is finished when it is rep
   t.equal((await keyNames(redis, "email-once:*")).length, notes.length);
 });
 
+t.test("an event type whose slug is the name of a record's field moves like any other", async (t) => {
+  const old = await startService(t);
+  const owner = await old.handle("acme");
+  const eventType = { slug: "json", title: "JSON", durationMinutes: 30 };
+  const made = (await owner.post("/v2/handles/acme/scheduling/event-types").send(eventType).expect(201)).body.eventType;
+  const file = await exported(t, old, "acme");
+  const { runtime } = await startService(t);
+  await importHandle(runtime, { file });
+  t.equal(await runtime.redis.hget(keys.eventTypeSlugs("acme"), "json"), made.eventTypeId);
+});
+
 t.test("an export of an earlier version may have keys that nothing reads", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
