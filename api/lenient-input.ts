@@ -44,8 +44,8 @@ function text(schema: Schema<unknown>, value: unknown): unknown {
   if (typeof asText !== "string") return isDecoration ? undefined : asText;
   const given = schema.format === "line" ? withoutTabs(asText) : asText;
   const isTrimmed = isOptional(schema) || schema["x-trim"] === true;
-  const shown = isBlank(given) ? "" : given.trim();
-  const typed = schema.format === "address" ? typedText(given) : shown;
+  const trimmed = isBlank(given) ? "" : given.trim();
+  const typed = schema.format === "address" ? typedText(given) : trimmed;
   const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? typed : given;
   if (isDecoration && schema.format === "language" && !isLanguageTag(cut)) return undefined;
   return foldedText(schema, cut);
