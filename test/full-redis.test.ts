@@ -1,11 +1,13 @@
 import type { Response as Answer } from "supertest";
 import t, { type Test as TapTest } from "tap";
+import { writeReading } from "../core/scheduling/busy-objects.ts";
+import { keys } from "../core/store/keys.ts";
 import { job } from "../core/store/outbox.ts";
 import { mastersOf } from "../core/store/redis.ts";
 import { fuzz } from "../fixtures/fuzz.ts";
 import { startFuzzed } from "../fixtures/fuzzed-service.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
-import { startRedis } from "../fixtures/redis.ts";
+import { keyNames, startRedis } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 /** Makes Redis refuse each write that may need memory. */
@@ -116,6 +118,23 @@ t.test("workers pause while Redis refuses, and then continue", async (t) => {
   await limit(runtime, "0");
   const counts = () => runtime.queues.queue("knowledge").getJobCounts("delayed", "waiting", "active");
   await eventually(async () => Object.values(await counts()).every((count) => count === 0), 10_000);
+});
+
+t.test("a calendar that doesn't fit gives its memory back at once", async (t) => {
+  const { runtime } = await startService(t);
+  const { redis } = runtime;
+  const sizes = mastersOf(redis).map(async (server) => /used_memory:(\d+)/.exec(await server.info("memory"))?.[1]);
+  const room = 4 * 1_048_576;
+  await limit(runtime, String(Math.max(...(await Promise.all(sizes)).map(Number)) + room));
+  const busy = [{ uid: "u".repeat(1000), from: 0, to: 1 }];
+  const changed = Array.from({ length: 20_000 }, (_, at) => ({ objectId: `o${at}`, tag: "", busy }));
+  const reading = { mark: null, from: 0, to: 1, zone: "UTC", state: "" };
+  const answer = { mark: null, isWhole: true, changed, removed: [] };
+  const key = keys.calendarObjects("acme", "calendar");
+  await t.rejects(writeReading(runtime, "acme", { key, last: "", answer, reading }), /EXECABORT/);
+  t.same(await keyNames(redis, "calendar-*"), []);
+  await redis.set("news", "x");
+  await limit(runtime, "0");
 });
 
 function isRefused(t: TapTest, line: string, { status, headers, text }: Answer): void {

@@ -11,7 +11,7 @@ import { keys } from "../store/keys.ts";
 import { pairsOf, transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 
-/** Lifetime of a calendar's stored objects in seconds, and of a draft that is not stored. */
+/** Lifetime of a calendar's stored objects in seconds, and of the draft of a crashed process. */
 const OBJECTS_TTL_SECONDS = 30 * 86_400;
 const DRAFT_TTL_SECONDS = 3600;
 /** Most stored objects per calendar. */
@@ -54,9 +54,15 @@ export async function writeReading(runtime: Runtime, handle: string, change: Rea
     throw new CalendarServerError("limit", `The calendar has more than ${MAX_OBJECTS} events.`);
   }
   const draft = keys.calendarDraft(handle, runtime.id(""));
-  await writeDraft(redis, draft, change);
-  const input = { last, isWhole, removed, keepSeconds: OBJECTS_TTL_SECONDS };
-  return (await scripts.writeReading(redis, { objects: key, draft }, input)) === "written";
+  try {
+    await writeDraft(redis, draft, change);
+    const input = { last, isWhole, removed, keepSeconds: OBJECTS_TTL_SECONDS };
+    return (await scripts.writeReading(redis, { objects: key, draft }, input)) === "written";
+  } catch (error) {
+    // It may be what fills Redis: until it expired, every other write would be refused too.
+    await redis.del(draft);
+    throw error;
+  }
 }
 
 async function writeDraft(redis: Redis, draft: string, { answer, reading }: ReadingWrite): Promise<void> {
