@@ -31,8 +31,6 @@ const BLOCKS = names(
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
 const SHIFTED = names("sub sup");
-/** Elements whose footers are their own; any other is that of the page. */
-const PARTS = names("article blockquote section");
 /** An address or a telephone number: a link that says it is no button. */
 const CONTACT = /@|(?:\d[\s()/.-]*){6}/;
 
@@ -95,8 +93,8 @@ class HtmlReader {
   /** Open elements of raised text, and of navigation. */
   #raised = 0;
   #menus = 0;
-  /** Open elements with footers of their own. */
-  #parts = 0;
+  /** Open elements that contain the title too: any other has a footer of its own. */
+  #outer = 0;
   /** What ends each open aside. */
   readonly #asides: (() => void)[] = [];
   #isItem = false;
@@ -133,6 +131,7 @@ class HtmlReader {
     const element = this.#open.pop();
     // The end of the text closes an unfinished tag too, which has opened nothing.
     if (element === undefined) return;
+    this.#outer = Math.min(this.#outer, this.#open.length);
     if (this.#unseen > 0) this.#unseen--;
     else this.#leave(element);
     this.#isAfterElement = true;
@@ -149,7 +148,6 @@ class HtmlReader {
     if (BOLD.has(name)) this.#bold++;
     if (name === "sup") this.#raised++;
     if (name === "nav") this.#menus++;
-    if (PARTS.has(name)) this.#parts++;
     if (name === "br" || BLOCKS.has(name)) this.#endLine();
     if (name === "table" && this.#depth++ === 0) this.#rows = [];
     if (this.#rows) {
@@ -163,7 +161,7 @@ class HtmlReader {
     if (name === "dd") this.#term = this.#defined;
     if (name === "aside") this.#asides.push(this.#outline.aside());
     // The footer of a page is below its title alone.
-    if (name === "footer" && this.#parts === 0) this.#outline.enter(2, { name: "", text: "" });
+    if (name === "footer" && this.#open.length - 1 <= this.#outer) this.#outline.enter(2, { name: "", text: "" });
     if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
   }
 
@@ -179,7 +177,6 @@ class HtmlReader {
     if (name === "dd") this.#term = "";
     if (name === "dl") this.#defined = "";
     if (name === "nav") this.#menus--;
-    if (PARTS.has(name)) this.#parts--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
     // An item without a text makes none of what follows its list.
     if (!this.#rows && name === "li" && --this.#openItems === 0) this.#isItem = false;
@@ -294,7 +291,10 @@ class HtmlReader {
     this.#isItem = false;
     this.#lineLinks = [];
     const isTitle = level === 1 && this.#title === "";
-    if (isTitle) this.#title = name;
+    if (isTitle) {
+      this.#title = name;
+      this.#outer = this.#open.length;
+    }
     this.#outline.enter(level, { name: isTitle ? "" : clip(name, MAX_HEADING_LENGTH), text: name });
   }
 
