@@ -213,8 +213,13 @@ t.test("an hour without minutes answers a question for the time", (t) => {
     const { markdown } = replyTo(openLibrary([pageSource(`<p>${text}</p>`)]), readQuestion(question, language));
     t.ok(markdown.startsWith(text.slice(0, 20)), markdown);
   }
-  for (const text of ["Tickets start at 10 euros.", "Shares are at 12 %."])
+  for (const text of [
+    ...["Tickets start at 10 euros.", "Shares are at 12 %."],
+    ...["We are at 12 High Street.", "We teach at 4 schools.", "It holds at 65."],
+  ])
     t.notOk(holdsShape(text, "time", "en"), text);
+  t.notOk(holdsShape("Las 24 habitaciones tienen baño.", "clock", "es"));
+  t.ok(holdsShape("Las clases empiezan a las 9 de la mañana.", "clock", "es"));
   t.end();
 });
 
@@ -1166,8 +1171,12 @@ t.test("'how many' asks for a number of things, and not for a price, a time, a y
   t.equal(kindOf(many, "The hall has 340 members."), "answer");
   t.equal(kindOf(many, "We have nine members, since 2009."), "answer");
   t.equal(kindOf(many, "Between 8 and 12 members are on the board."), "answer");
+  t.equal(kindOf(many, "We have 2,000 members."), "answer", "no year");
+  t.equal(kindOf(many, "We have 2000 members."), "answer", "no year either");
+  t.equal(kindOf("¿cuántas mesas hay?", "Las 12 mesas están fuera.", "es"), "answer", "no hour");
   for (const other of [
     "The hall is run by its members since 2009.",
+    "Since 2009 members run the hall.",
     "Our members pay £78 a month.",
     "Our members are paid nine days sooner.",
     "Members may come from 10am to 6pm.",
@@ -1849,6 +1858,16 @@ t.test("the footer of a page is no part of the section before it, that of a quot
       ["", "© 2026 Acme", false],
     ],
   );
+  const card = (name: string, price: string) => `<div><h2>${name}</h2><p>For all.</p><footer>${price}</footer></div>`;
+  const plans = `${card("Basic", "12 EUR")}<figure><footer>Photo: Ada</footer></figure>${card("Team", "40 EUR")}`;
+  for (const page of [plans, `<h1>Plans</h1>${plans}`, `<main><h1>Plans</h1>${plans}<footer>© 2026</footer></main>`])
+    t.same(
+      readHtml(page).blocks.map(({ headings, text }) => [headings.join(), text].join(": ")),
+      [
+        ...["Basic: For all.", "Basic: 12 EUR", "Basic: Photo: Ada", "Team: For all.", "Team: 40 EUR"],
+        ...(page.includes("©") ? [": © 2026"] : []),
+      ],
+    );
   t.end();
 });
 

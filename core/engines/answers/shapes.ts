@@ -12,16 +12,16 @@ import { termsIn } from "./words.ts";
 /** The form of a requested answer. `things` is a number of things, `count` a number of any kind. */
 export type Shape = Measure | "amount" | "clock" | "time" | "things" | "count" | "phone" | "mail" | "place";
 
-/** "At 9" is a time, "at 9 euros" and "at 9 °C" are none. */
-const HOUR = `\\b(?:${alternatives("hour")})\\s\\d{1,2}\\b(?![.,]\\d|\\s?(?:°|${UNIT}))`;
-const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}|${HOUR}`;
+const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}`;
+/** "At 9", with the word after it; "at 9 euros" and "at 9 °C" are no times. */
+const HOUR = `\\b(?:${alternatives("hour")})\\s(?:1?\\d|2[0-4])\\b(?![.,]\\d|\\s?(?:°|${UNIT}))(?:\\s(\\p{L}+))?`;
 
 const forms = lazy(
   (): Record<Exclude<Shape, "things" | "count" | "place" | Measure> | "hour", RegExp> => ({
     amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives("coins")})\\b`, "u"),
     clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`, "u"),
     time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`, "u"),
-    hour: new RegExp(HOUR, "iu"),
+    hour: new RegExp(HOUR, "giu"),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),
@@ -35,6 +35,7 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
     return termsIn(text.split(forms().phone).join(" "), language).some((term) => /^\p{N}/u.test(term));
   // "Within two weeks" is a time too, and "since 1974" is a duration.
   if (shape === "time" && (isMeasured(text, "duration", language) || isAbout(days(), text, language))) return true;
+  if ((shape === "time" || shape === "clock") && withoutHours(text, language) !== text) return true;
   if (shape === "duration" && /\b(?:1[89]|20)\d{2}\b/.test(text)) return true;
   if (shape === "amount" && isAbout(["free"], text, language)) return true;
   if (shape === "place") return POSTCODE.test(text);
@@ -44,14 +45,30 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
 
 /** True if a text has a whole number that is no price, percentage, year, date, time of day or telephone number, and of no unit. */
 function countsThings(text: string, language: string): boolean {
-  const timeless = text.split(forms().hour).join(" ; ");
-  const figures = [...figuresIn(timeless, language)].map((figure) => figure.split(" "));
+  const figures = [...figuresIn(withoutHours(text, language), language)].map((figure) => figure.split(" "));
   const valuesOf = (kind: string) => figures.flatMap(([one, ...rest]) => (one === kind ? [rest.at(-1)!] : []));
-  const others = new Set([...valuesOf("amount"), ...spansIn(text, language).map(({ count }) => count)]);
-  return valuesOf("number").some((value) => /^\d+$/.test(value) && !YEAR.test(value) && !others.has(value));
+  const spans = spansIn(text, language).map(({ count }) => count);
+  const others = new Set([...valuesOf("amount"), ...spans, ...yearsIn(text, language)]);
+  return valuesOf("number").some((value) => /^\d+$/.test(value) && !others.has(value));
 }
 
-const YEAR = /^(?:1[89]|20)\d{2}$/;
+/** The numbers of a text that may be years: not "2,000", nor that of "2000 members". */
+function yearsIn(text: string, language: string): string[] {
+  const isCount = (year: string, next?: string) => year.endsWith("00") && isCounted(next, language);
+  return [...text.matchAll(YEAR)].flatMap(([, year = "", next]) => (isCount(year, next) ? [] : [year]));
+}
+
+/** A text without hours of the day: "las 24 habitaciones" has none. */
+function withoutHours(text: string, language: string): string {
+  return text.replace(forms().hour, (whole, next?: string) => (isCounted(next, language) ? whole : ` ; ${next ?? ""}`));
+}
+
+/** True for a word right after a number that is no stop word. */
+function isCounted(next: string | undefined, language: string): boolean {
+  return next !== undefined && termsIn(next, language).length > 0;
+}
+
+const YEAR = /(?<![\d.,])((?:1[89]|20)\d{2})(?!\d|[.,]\d)(?:\s(\p{L}+))?/gu;
 
 /**
  * A postal code: "LA9 4DH", "TX 78701"; at the start or behind a mark: "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam". No year, and
