@@ -462,15 +462,18 @@ t.test("an event type whose slug is the name of a record's field moves like any 
   t.equal(await runtime.redis.hget(keys.eventTypeSlugs("acme"), "json"), made.eventTypeId);
 });
 
-t.test("an export of an earlier version may have keys that nothing reads", async (t) => {
+t.test("keys of earlier versions that nothing reads are neither imported nor left by an erasure", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
   const { redis } = service.runtime;
-  await redis.set("campaigns-version:{acme}", "7");
+  const left = ["campaigns-version:{acme}", "pages-version:{acme}"];
+  await redis.mset(...left.flatMap((key) => [key, "7"]));
   const file = await exported(t, service, "acme");
-  t.match(readFileSync(file, "utf8"), "campaigns-version:{acme}");
+  for (const key of left) t.match(readFileSync(file, "utf8"), key);
   t.match(await importHandle(service.runtime, { file, handle: "copy" }), { handle: "copy" });
-  t.same(await keyNames(redis, "campaigns-version:*"), ["campaigns-version:{acme}"]);
+  t.same((await keyNames(redis, "*-version:*")).sort(), left);
+  await eraseHandle(service.runtime, "acme");
+  t.same(await keyNames(redis, "*-version:*"), []);
 });
 
 t.test("every kind of key of a handle says how it travels", async (t) => {

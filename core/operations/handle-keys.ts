@@ -25,7 +25,7 @@ const kinds: Readonly<Record<Carriage, string>> = {
     provider-pause calendar-draft webhook-audience webhook-queue webhook-awake webhook-failing person-events webhook-delivery
     webhook-deliveries waiting-answers waiting-documents chat chat-section lead-section`,
   "of earlier versions":
-    "rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",
+    "pages-version rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",
 };
 
 export const carriage: Readonly<Record<string, Carriage>> = Object.fromEntries(
