@@ -130,7 +130,7 @@ export interface Env extends Omit<EnvValues, keyof Addresses>, Readonly<Addresse
 }
 
 /** Reads all settings. Throws one Error whose one-line message names everything that is wrong. */
-export function readEnv(record: Record<string, string | undefined>): Env {
+export function readEnv(record: RawSettings): Env {
   const wrong: string[] = [];
   const given = Object.fromEntries(Object.keys(table).map((name) => [name, record[name]?.trim() || undefined]));
   const entries = Object.entries(table).map(([name, read]) => {
@@ -154,7 +154,8 @@ function unquoted(value: string | undefined): string | undefined {
   return value;
 }
 
-type Given = Record<string, string | undefined>;
+/** The settings as they were given, by name. */
+type RawSettings = Record<string, string | undefined>;
 
 /** Settings of which a production installation has all or none: with some of them a provider would fail at its first use. */
 const providerSettings = [
@@ -165,14 +166,14 @@ const providerSettings = [
 ];
 
 /** Names the settings that a group lacks, if it has some. */
-function missingOf(group: string[], given: Given): string[] {
+function missingOf(group: string[], given: RawSettings): string[] {
   const first = group.find((name) => given[name]);
   const missing = group.filter((name) => first && !given[name]);
   return missing.map((name) => `${name} is required with ${first}`);
 }
 
 /** Faults of well-formed settings. Redis is given by its address or by Sentinels; a cluster finds its masters itself. */
-function contradictions(read: EnvValues, given: Given): string[] {
+function contradictions(read: EnvValues, given: RawSettings): string[] {
   const production = read.NODE_ENV === "production";
   const hasSentinels = (read.REDIS_SENTINELS ?? []).length > 0;
   const { REDIS_SENTINEL_MASTER: master } = read;
