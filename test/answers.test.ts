@@ -1171,6 +1171,7 @@ t.test("'how many' asks for a number of things, and not for a price, a time, a y
   t.equal(kindOf(many, "The hall has 340 members."), "answer");
   t.equal(kindOf(many, "We have nine members, since 2009."), "answer");
   t.equal(kindOf(many, "Between 8 and 12 members are on the board."), "answer");
+  t.equal(kindOf(many, "Up to 8 members meet for 8 weeks and pay £8."), "answer", "one 8 of three");
   t.equal(kindOf(many, "We have 2,000 members."), "answer", "no year");
   t.equal(kindOf(many, "We have 2000 members."), "answer", "no year either");
   t.equal(kindOf("¿cuántas mesas hay?", "Las 12 mesas están fuera.", "es"), "answer", "no hour");

@@ -45,11 +45,19 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
 
 /** True if a text has a whole number that is no price, percentage, year, date, time of day or telephone number, and of no unit. */
 function countsThings(text: string, language: string): boolean {
-  const figures = [...figuresIn(withoutHours(text, language), language)].map((figure) => figure.split(" "));
+  const timeless = withoutHours(text, language);
+  const figures = [...figuresIn(timeless, language)].map((figure) => figure.split(" "));
   const valuesOf = (kind: string) => figures.flatMap(([one, ...rest]) => (one === kind ? [rest.at(-1)!] : []));
   const spans = spansIn(text, language).map(({ count }) => count);
-  const others = new Set([...valuesOf("amount"), ...spans, ...yearsIn(text, language)]);
-  return valuesOf("number").some((value) => /^\d+$/.test(value) && !others.has(value));
+  const others = [...valuesOf("amount"), ...spans, ...yearsIn(text, language)];
+  const said = termsIn(timeless, language);
+  // "8 children from 8 to 12 years" has one 8 more than its spans.
+  const isMore = (value: string) => Math.max(1, timesIn(said, value)) > timesIn(others, value);
+  return valuesOf("number").some((value) => /^\d+$/.test(value) && isMore(value));
+}
+
+function timesIn(list: readonly unknown[], value: string): number {
+  return list.filter((one) => one === value).length;
 }
 
 /** The numbers of a text that may be years: not "2,000", nor that of "2000 members". */
