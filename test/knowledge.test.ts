@@ -321,9 +321,9 @@ t.test("a hundred documents of one handle delay the one of another by a few", as
   for (let at = 0; at < 100; at++) await add(big, "big");
   const one = await add(small, "small");
   const queue = service.runtime.queues.queue("knowledge");
-  const next: string[] = (await queue.getJobs(["waiting", "prioritized"], 0, 10, true)).map(
-    ({ data }) => data.documentId,
-  );
+  const waiting = () => queue.getJobs(["waiting", "prioritized"], 0, -1, true);
+  await eventually(async () => (await waiting()).length === 101);
+  const next: string[] = (await waiting()).map(({ data }) => data.documentId);
   t.ok(next.slice(0, 3).includes(one), `it is the ${next.indexOf(one) + 1}th`);
   const { documents: listed } = (await small.get("/v2/handles/small/knowledge/documents")).body;
   t.match(listed, [{ status: "INDEXING" }]);
