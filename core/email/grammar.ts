@@ -122,11 +122,12 @@ function written(name: string, context: PlaceholderContext, variables: Readonly<
   const value = Object.hasOwn(variables, name) ? (variables[name] as string) : "";
   if (context === "plain") return value;
   if (context === "header") return clip(value.replace(NO_LINE, " "), MAX_HEADER_LENGTH);
-  return escapeHtml(addressPart(name, context, value));
+  // Texts are longer than addresses, and encoding one would take a hundred times as long as escaping it.
+  return escapeHtml(context === "html" ? value : addressPart(name, context, value));
 }
 
-/** A value as a URL or a part of one, else as it is. It can't change the host that the template's own text names. */
-function addressPart(name: string, context: HtmlContext, value: string): string {
+/** A value as a URL or a part of one. It can't change the host that the template's own text names. */
+function addressPart(name: string, context: Exclude<HtmlContext, "html">, value: string): string {
   if (context === "query") return encoded(value);
   if (context === "mailbox") return encoded(value).replaceAll("%40", "@").replaceAll("%2B", "+");
   const path = encoded(value).replaceAll("%2F", "/");
