@@ -1,6 +1,7 @@
 import { getEventListeners } from "node:events";
 import { UnrecoverableError, Worker } from "bullmq";
 import t from "tap";
+import { stats } from "../core/operations/health.ts";
 import { Fail } from "../core/platform/errors.ts";
 import { keys } from "../core/store/keys.ts";
 import { job, Queues } from "../core/store/outbox.ts";
@@ -57,6 +58,19 @@ t.test(
     t.ok(await queues.queue("knowledge").getJob("paused"));
   },
 );
+
+t.test("an outbox that can't be emptied keeps its age, by which operators hear of it", async (t) => {
+  const service = await startService(t);
+  const { queues, redis, log } = service.runtime;
+  await service.handle("acme");
+  await redis.hset(keys.outbox("acme"), "new", JSON.stringify({ ...indexing("new"), name: "knowledge.invented" }));
+  await queues.register("acme");
+  const shards = Array.from({ length: 16 }, (_, shard) => keys.pendingOutboxes(shard));
+  for (const shard of shards) await redis.zadd(shard, "XX", Date.now() - 300_000, "acme");
+  await queues.sweep();
+  await new Queues({ redis, bull: redis, log }).registerLeft();
+  t.ok((await stats(service.runtime)).outboxAgeSeconds >= 300);
+});
 
 t.test("an outbox in constant use is swept too, and its mark stays", async (t) => {
   const service = await startService(t);

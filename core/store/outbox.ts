@@ -104,16 +104,10 @@ export class Queues implements Outbox {
     return list.length;
   }
 
-  /** Registers the handles whose outboxes have entries. */
+  /** Registers the handles whose outboxes have entries. An earlier registration stays: its age says for how long no sweep has emptied one. */
   async registerLeft(): Promise<void> {
-    for await (const handles of this.#redis.sscanStream(keys.handles, { count: SWEEP_BATCH }) as AsyncIterable<
-      string[]
-    >)
-      await Promise.all(
-        handles.map(async (handle) => {
-          if ((await this.#redis.exists(keys.outbox(handle))) === 1) await this.register(handle);
-        }),
-      );
+    const all: AsyncIterable<string[]> = this.#redis.sscanStream(keys.handles, { count: SWEEP_BATCH });
+    for await (const handles of all) await Promise.all(handles.map((handle) => this.#registerIfLeft(handle)));
   }
 
   /** One pass over the tags that were registered long enough ago, or over all of them. */
@@ -129,6 +123,11 @@ export class Queues implements Outbox {
     await Promise.allSettled(this.#publishing);
     await Promise.allSettled([...this.#open.values()].map((queue) => queue.close()));
     this.#bull.disconnect();
+  }
+
+  async #registerIfLeft(handle: string): Promise<void> {
+    const hasEntries = (await this.#redis.exists(keys.outbox(handle))) === 1;
+    if (hasEntries) await this.#redis.zadd(keys.pendingOutboxes(shardOf(handle)), "NX", Date.now(), handle);
   }
 
   #create(name: QueueName): Queue {
