@@ -81,12 +81,10 @@ export function signInRows(path: string): Row[] {
   const line = path as `/${string}`;
   const errorView = (fail: Fail, request: Request) =>
     fail.code === "not_found" ? undefined : failureView(fail, request);
+  const more = { errorView, guard: core.mustOfferSignIn };
   return [
-    page(`GET ${line}`, shape.signInPage, core.openSignIn, view.signInView, { errorView }),
-    page(`POST ${line}`, shape.signInForm, core.signIn, view.signInView, {
-      errorView,
-      page: view.signInAnswer,
-    }),
+    page(`GET ${line}`, shape.signInPage, core.openSignIn, view.signInView, more),
+    page(`POST ${line}`, shape.signInForm, core.signIn, view.signInView, { ...more, page: view.signInAnswer }),
   ];
 }
 

@@ -373,7 +373,17 @@ t.test("an invalid address is reported, and HTML in it is shown as text", async 
 t.test("without LOGIN_BUILTIN there is no sign-in page, and without a mail server no code", async (t) => {
   const off = await startService(t);
   t.match((await off.visitor.get("/login").expect(404)).body, { code: "not_found" });
-  t.match((await post(off, { email: address }).expect(404)).body, { code: "not_found" });
+  for (const sent of [{ email: address }, { email: address, code: "1".repeat(33) }])
+    t.match((await post(off, sent).expect(404)).body, { code: "not_found" });
+  t.match(
+    (
+      await off.visitor
+        .get("/login")
+        .query({ returnTo: "x".repeat(9000) })
+        .expect(404)
+    ).body,
+    { code: "not_found" },
+  );
   const silent = await startService(t, { env: { LOGIN_BUILTIN: "1", LOGIN_URL: `${base}/account/enter` } });
   await silent.visitor.get("/account/enter").expect(200);
   await silent.visitor.get("/login").expect(404);

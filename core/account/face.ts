@@ -43,6 +43,6 @@ export { sendServiceMail } from "./service-mail.ts";
 export { endSession, listSessions, useSession } from "./session-store.ts";
 export { SessionTokens } from "./session-tokens.ts";
 export { displayNameOf, readSettings, settingsOf, updateSettings } from "./settings.ts";
-export { openSignIn, type SignInStep, sendSignInCode, signIn } from "./sign-in.ts";
+export { mustOfferSignIn, openSignIn, type SignInStep, sendSignInCode, signIn } from "./sign-in.ts";
 export { resealSigningKey, signingKey } from "./signing.ts";
 export { createToken, listTokens, revokeToken } from "./tokens.ts";

@@ -61,13 +61,17 @@ export type SignInStep =
     }
   | { step: "done"; email: string; location: string | undefined; cookies: string[] };
 
-/** The first step of the built-in sign-in, or the code of one that was started; `not_found` if LOGIN_BUILTIN is off. */
+/** `not_found` if LOGIN_BUILTIN is off. */
+export async function mustOfferSignIn({ env }: Runtime): Promise<void> {
+  if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
+}
+
+/** The first step of the built-in sign-in, or the code of one that was started. */
 export async function openSignIn(
   runtime: Runtime,
   { returnTo = "", cookie, signInId, again }: Infer<typeof signInPage>,
 ): Promise<SignInStep> {
   const { env, redis } = runtime;
-  if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
   const email = signInId && (await redis.hget(keys.signIn(signInId), "email"));
   if (signInId && email) return { step: "code", returnTo, signInId, email, isAgain: again !== undefined };
   const session = await sessionOfCookie(runtime, cookie);
@@ -78,7 +82,6 @@ export async function openSignIn(
 
 /** The next step: mails a code, or checks one. Responses are the same for addresses without a user. */
 export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
-  if (!runtime.env.LOGIN_BUILTIN) throw new Fail("not_found");
   mustBeOwnPage(runtime.env, input);
   return input.signInId === undefined ? askForCode(runtime, input, caller) : tryCode(runtime, input);
 }
