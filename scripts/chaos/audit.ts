@@ -215,12 +215,13 @@ async function nothingStuck({ town, redis }: Evidence): Promise<Finding> {
 
 async function leftIn(redis: Redis, queue: string): Promise<string[]> {
   const name = (kind: string): string => `${keys.queuePrefix(queue)}:${queue}:${kind}`;
-  const [active, wait, failed] = await Promise.all([
+  const [active, wait, prioritized, failed] = await Promise.all([
     redis.llen(name("active")),
     redis.llen(name("wait")),
+    redis.zcard(name("prioritized")),
     redis.zcard(name("failed")),
   ]);
-  return Object.entries({ active, wait, failed }).flatMap(([state, count]) =>
+  return Object.entries({ active, wait, prioritized, failed }).flatMap(([state, count]) =>
     count ? [`${queue}: ${count} ${state}`] : [],
   );
 }
