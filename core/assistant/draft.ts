@@ -8,7 +8,7 @@ import {
   smallTalk,
   type Unit,
 } from "../engines/answers/answers.ts";
-import { within } from "../platform/clock.ts";
+import { waitAtMost } from "../platform/clock.ts";
 import type { Delta, ModelTool, Runtime, Writer } from "../platform/runtime.ts";
 import { withSignal } from "../platform/signals.ts";
 import type { AnswerRequest } from "./messages.ts";
@@ -182,7 +182,7 @@ class ModelPart {
     this.#pending ??= this.#deltas.next();
     // A failure after the timeout no longer matters.
     this.#pending.catch(() => undefined);
-    const step = await within(this.#pending, timeoutMs);
+    const step = await waitAtMost(this.#pending, timeoutMs);
     if (step === undefined) return undefined;
     this.#pending = undefined;
     this.#hasBegun = true;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClaimedLane } from "../engines/lanes/lanes.ts";
 import { Breaker, SmtpFailure, SmtpPool } from "../engines/mail/mail.ts";
-import { within } from "../platform/clock.ts";
+import { waitAtMost } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { isRedisAway } from "../store/redis.ts";
@@ -59,7 +59,7 @@ class Dispatcher {
       // An attempt that ended during the round makes room for another one.
       await Promise.race([...running, poll]);
     }
-    await within(Promise.all(this.#running.values()), DRAIN_MS);
+    await waitAtMost(Promise.all(this.#running.values()), DRAIN_MS);
     clearInterval(renewing);
     this.#pool.close();
   }

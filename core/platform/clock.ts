@@ -42,7 +42,7 @@ export function nextTurn(name: string, { intervalMs, after }: { intervalMs: numb
 }
 
 /** The result of work; undefined if it takes longer than this many real ms, after which it goes on. */
-export async function within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
+export async function waitAtMost<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, Math.max(0, ms), undefined);

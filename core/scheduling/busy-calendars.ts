@@ -7,7 +7,7 @@ import {
   ownUid,
   type ProviderAccount,
 } from "../engines/calendars/calendars.ts";
-import { day, nextTurn, within } from "../platform/clock.ts";
+import { day, nextTurn, waitAtMost } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
 import type { Job, JobAttempt, Runtime } from "../platform/runtime.ts";
 import { perConnection } from "../store/connections.ts";
@@ -69,7 +69,7 @@ export async function changeSelection(runtime: Runtime, handle: string, selected
 /** Reads the selected calendars of a handle after a change of the selection: a reading that is running may not know it. */
 export async function readSelected(runtime: Runtime, handle: string): Promise<void> {
   const reading = Promise.resolve(pullsOf(runtime.redis).get(handle)).then(() => refreshBusy(runtime, handle));
-  await within(reading, SELECTION_TIMEOUT_MS);
+  await waitAtMost(reading, SELECTION_TIMEOUT_MS);
 }
 
 /**
@@ -79,7 +79,7 @@ export async function readSelected(runtime: Runtime, handle: string): Promise<vo
 export async function refreshOldBusy(runtime: Runtime, handle: string): Promise<void> {
   const at = await runtime.redis.hget(keys.busyState(handle), "at");
   if (at === null || Date.now() - Number(at) <= BUSY_FRESH_MS) return;
-  await within(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
+  await waitAtMost(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
 }
 
 const pullsOf = perConnection(() => new Map<string, Promise<void>>());
@@ -147,7 +147,7 @@ async function pull(runtime: Runtime, handle: string): Promise<void> {
     }
   };
   const pulling = Promise.all(Array.from({ length: MAX_CONCURRENT_ACCOUNTS }, pullNext));
-  while (!(await within(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle);
+  while (!(await waitAtMost(pulling, UPDATE_INTERVAL_MS))) await updateBusy(runtime, handle);
   await updateBusy(runtime, handle, readAt);
 }
 

@@ -1,7 +1,7 @@
 // Not on engines/lanes: a job wakes the sender, and one round trip stores results and renews its lease.
 import { setTimeout } from "node:timers/promises";
 import type { StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
-import { within } from "../platform/clock.ts";
+import { waitAtMost } from "../platform/clock.ts";
 import type { JobAttempt, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -104,7 +104,7 @@ class Sender {
     if (this.#running.size === 0) return;
     const pollMs = this.#running.size < MAX_CONCURRENT_DELIVERIES ? this.#pollMs : MAX_POLL_MS;
     this.#pollMs = Math.min(2 * pollMs, MAX_POLL_MS);
-    if (this.#results.length === 0) await within(Promise.race(this.#running), pollMs);
+    if (this.#results.length === 0) await waitAtMost(Promise.race(this.#running), pollMs);
     if (this.#running.size + this.#results.length > MAX_CONCURRENT_DELIVERIES / 4) await setTimeout(GATHER_MS);
   }
 
@@ -202,7 +202,7 @@ class Sender {
   /** Makes one attempt; the next turn stores the result. Never rejects. */
   async #sendAfter(earlier: Promise<void> | undefined, due: DueDelivery): Promise<void> {
     try {
-      if (earlier) await within(earlier, EARLIER_WAIT_MS);
+      if (earlier) await waitAtMost(earlier, EARLIER_WAIT_MS);
       this.#results.push(await callEndpoint(this.#runtime, due));
     } catch (error) {
       this.#runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
