@@ -1190,7 +1190,10 @@ t.test("'how many' asks for a number of things, and not for a price, a time, a y
   t.not(kindOf("wie viele Mitglieder habt ihr", "Mitglieder zahlen 2 € weniger.", "de"), "answer");
   t.same(asked("how many members are there?"), ["things"]);
   t.same(asked("how many km is it?"), ["count"], "a unit");
+  t.same(asked("how many square metres is it?"), ["count"], "two words");
   t.same(asked("how many euros is it?"), ["count"], "a currency");
+  t.equal(kindOf("hoeveel korting krijgen studenten?", "Studenten krijgen 10 % korting.", "nl"), "answer");
+  t.equal(kindOf("combien de bagages ?", "Vous avez droit à 23 kg de bagages.", "fr"), "answer");
   t.same(asked("Um wie viel Uhr macht ihr auf?", "de"), ["clock"]);
 });
 

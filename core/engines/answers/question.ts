@@ -181,7 +181,10 @@ function impliedBy(found: readonly Ask[], plain: string, language: string): Shap
 function asksForUnits(plain: string, language: string): boolean {
   const counted = wordsOf(language).answers.asks.things.flatMap((phrase) => {
     const [, after = ""] = ` ${plain}`.split(` ${plainWords(phrase)} `);
-    return termsIn(after, language).slice(0, 1);
+    // The second is that of "square metres".
+    return wordsIn(after, language)
+      .slice(0, 2)
+      .flatMap(({ terms }) => terms);
   });
   return counted.some((term) => isUnit(term, language) || isUnitName(term));
 }

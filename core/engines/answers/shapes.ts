@@ -9,7 +9,10 @@ import { isMeasure, isMeasured, type Measure, spansIn } from "./measures.ts";
 import { alternatives } from "./phrases.ts";
 import { termsIn } from "./words.ts";
 
-/** The form of a requested answer. `things` is a number of things, `count` a number of any kind. */
+/**
+ * The form of a requested answer. `things` is a number of things, `count` a number of any kind: "hoeveel" and "combien de" ask for a share or
+ * a weight too.
+ */
 export type Shape = Measure | "amount" | "clock" | "time" | "things" | "count" | "phone" | "mail" | "place";
 
 const CLOCK = `\\d{1,2}[:.h]\\d{2}(?!\\d)|\\d\\s?${AFTER_HOUR}`;
