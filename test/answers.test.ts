@@ -1197,6 +1197,14 @@ t.test("'how many' asks for a number of things, and not for a price, a time, a y
   t.same(asked("Um wie viel Uhr macht ihr auf?", "de"), ["clock"]);
 });
 
+t.test("a text of many prices is searched for a number of things in time that grows with its length", (t) => {
+  const prices = Array.from({ length: 60_000 }, (_, at) => `€${at + 2}`).join(" ");
+  const start = performance.now();
+  t.notOk(holdsShape(prices, "things", "en"));
+  t.ok(performance.now() - start < 5_000, `${performance.now() - start} ms`);
+  t.end();
+});
+
 t.test("a time that is asked for is in the sentence itself, with a mark or behind a word for the hour", async (t) => {
   const kindOf = (ask: string, text: string, language = "en") =>
     replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
