@@ -37,7 +37,7 @@ export async function epochOf(redis: Redis, handle: string): Promise<string> {
   return (await coalesce(redis, `epoch ${handle}`, () => redis.hget(keys.handle(handle), "createdAt"))) ?? "";
 }
 
-/** When the handle was first created, here or before it was moved here. What visitors hold from earlier is of another handle of its name. */
+/** When the handle was first created, here or before it was moved here. What visitors got before then belongs to an earlier handle of the same name. */
 export async function originOf(redis: Redis, handle: string): Promise<string> {
   const [since, createdAt] = await redis.hmget(keys.handle(handle), "since", "createdAt");
   return since ?? createdAt ?? "";

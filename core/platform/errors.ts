@@ -8,7 +8,7 @@ interface FailDetails {
   retryAfter?: number;
   /** The scopes that the token lacks, one of which is enough (RFC 6750), separated by spaces. */
   scope?: string;
-  /** What a client without access is asked for, if not a bearer token (RFC 9110, section 11.6.1). */
+  /** The challenge for a client without access, instead of that for a bearer token (RFC 9110, section 11.6.1). */
   challenge?: string;
   /** Further members of the problem document, for example the current version. */
   more?: Record<string, unknown>;
