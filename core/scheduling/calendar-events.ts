@@ -14,6 +14,7 @@ import { storedZone } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
+import { isRedisAway } from "../store/redis.ts";
 import { refundJobs } from "./booking-jobs.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
@@ -44,7 +45,7 @@ interface Sync {
 /**
  * Job: synchronises calendar and meeting of a booking with its current state: creates, moves or removes them. Repeated calls, in any order and
  * with crashes anywhere, result in one event. A failure marks the booking as DEGRADED and is thrown for a retry, unless the job runs `once`;
- * the change to DEGRADED is reported once.
+ * the change to DEGRADED is reported once, unless the account's failure already was.
  */
 export async function syncBooking(
   runtime: Runtime,
@@ -172,8 +173,8 @@ async function attempt(
   try {
     sync.written = { ...sync.written, ...(await work()) };
   } catch (error) {
-    // Without an account no provider was called.
-    if (account === undefined) throw error;
+    // Without an account no provider was called; failures of Redis don't count against it.
+    if (account === undefined || isRedisAway(error)) throw error;
     sync.failure ??= { account, error: error as Error };
     return;
   }
@@ -196,7 +197,7 @@ export async function eventOf(
   };
 }
 
-/** Stores the outcome of an attempt, with an event if it became degraded. */
+/** Stores the outcome of an attempt, with an event if it became degraded by an account that wasn't. */
 async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Promise<void> {
   const { bookingUid } = stored;
   await changeIfExists(runtime, { handle, bookingUid }, async (before) => {
@@ -210,10 +211,16 @@ async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Prom
     // Recipients of a mail with another link get the new one.
     if (isLinked && before.meetingUrl) await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
     const jobs = isLinked ? [linkMail(handle, before)] : [];
-    const step = failure && before.syncStatus === "OK" ? "degraded" : "updated";
+    const isNew = before.syncStatus === "OK" && failure && !(await isDegraded(runtime, failure.account));
+    const step = isNew ? "degraded" : "updated";
     return { step, booking, about: failure && describeFailure(failure), jobs };
   });
   if (!failure) await runtime.redis.srem(keys.unsynced(handle), bookingUid);
+}
+
+/** True for an account whose failure is known: it was reported then. */
+async function isDegraded(runtime: Runtime, { handle, credentialId }: ProviderAccount): Promise<boolean> {
+  return (await credentialRecords.find(runtime, handle, credentialId))?.status === "DEGRADED";
 }
 
 /** It is sent if a mail went without the link. A link may change again, each time with another version of the booking. */
