@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { revokeRole, setHandleActive } from "../core/account/handles.ts";
+import { createToken } from "../core/account/tokens.ts";
 import { keys } from "../core/store/keys.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { type Service, startService } from "../fixtures/service.ts";
@@ -127,6 +129,26 @@ t.test("a user has at most 200 tokens, expired ones not counted", async (t) => {
   await service.runtime.redis.pexpireat(keys.token(tokenId), Date.now() - 1);
   await owner.post(tokens).send(good).expect(201);
   await owner.post(tokens).send(good).expect(400);
+});
+
+t.test("one more token is none too many, even if another request is slow to write the last one", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const { runtime } = service;
+  const good = { name: "Agent", scopes: ["agent.strategy.read" as const] };
+  await Promise.all(Array.from({ length: 199 }, () => owner.post(tokens).send(good).expect(201)));
+  const slow = Object.create(runtime.redis) as typeof runtime.redis;
+  slow.multi = (() => {
+    const transaction = runtime.redis.multi();
+    const exec = transaction.exec.bind(transaction);
+    return Object.assign(transaction, { exec: async () => sleep(300).then(() => exec()) });
+  }) as typeof slow.multi;
+  const made = createToken({ ...runtime, redis: slow }, good, { requestId: "", userId: "user_acme" });
+  await sleep(100);
+  const other = await owner.post(tokens).send(good);
+  const [{ status }] = await Promise.allSettled([made]);
+  t.not(status === "fulfilled", other.status === 201, "one of both is refused");
+  t.equal(await runtime.redis.zcard(keys.userTokens("user_acme")), 200);
 });
 
 t.test("the last use is recorded, and using a token during its revocation does no harm", async (t) => {

@@ -17,6 +17,8 @@ export const tokenPrefix = "pat_";
 const SECRET_LENGTH = 36;
 const form = new RegExp(`^${tokenPrefix}[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 const MAX_TOKENS = 200;
+/** Ms for which a new token exists without being listed, longer than any request. */
+const UNLISTED_TTL_MS = 60_000;
 /** Ms between two updates of the last use. */
 const TOUCH_INTERVAL_MS = 60_000;
 
@@ -30,20 +32,16 @@ export async function createToken(
   caller: Caller,
 ): Promise<{ token: NewToken }> {
   const { userId } = caller as { userId: string };
-  const list = keys.userTokens(userId);
   const secret = tokenPrefix + base62(SECRET_LENGTH);
   const tokenId = idOf(secret);
   const now = Date.now();
   const expires = input.expiresInDays ? now + input.expiresInDays * day : undefined;
   const stored = { digest: sha256(secret), user: userId, name: input.name, scopes: packed(input.scopes), created: now };
-  // The list comes first: a token outside the list could not be revoked. Readers skip listed ids without a token.
-  await enlist(redis, list, { tokenId, now, max: MAX_TOKENS });
-  await transact(redis, (transaction) => {
-    transaction.hset(keys.token(tokenId), stored);
-    if (expires) transaction.pexpireat(keys.token(tokenId), expires);
-  });
-  // A reader may have taken the id for that of an expired token.
-  await redis.zadd(list, now, tokenId);
+  const key = keys.token(tokenId);
+  // Until it is listed it expires soon: a token outside the list could not be revoked.
+  await transact(redis, (transaction) => transaction.hset(key, stored).pexpire(key, UNLISTED_TTL_MS));
+  await enlist(redis, keys.userTokens(userId), { tokenId, now, max: MAX_TOKENS });
+  await (expires ? redis.pexpireat(key, expires) : redis.persist(key));
   return { token: { tokenId, name: input.name, scopes: input.scopes, expiresAt: instantOf(expires), secret } };
 }
 
