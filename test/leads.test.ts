@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
-import { keyNames } from "../fixtures/redis.ts";
+import { keyNames, repeatScripts } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const open = { env: { PUBLIC_PAGE_AGENT_ALLOWED_HANDLES: "acme", PUBLIC_LEADS_BURST: "1000" } };
@@ -41,6 +41,17 @@ t.test("a lead is accepted, stored as sent and read by its owner", async (t) => 
     consent: true,
   });
   t.notOk("more" in read.leadContext);
+});
+
+t.test("a lead whose reply is lost with the connection is one capture", async (t) => {
+  const service = await startService(t, open);
+  const owner = await service.handle("acme");
+  await owner.post("/v2/handles/acme/webhooks").send({ url: "http://127.0.0.1:9/hook" }).expect(201);
+  repeatScripts(service.runtime.redis);
+  const { leadId } = (await lead(service, { email: "ada@example.com" }).expect(202)).body.lead;
+  const { redis } = service.runtime;
+  t.equal(await redis.hget(keys.lead("acme", leadId), "version"), "1");
+  t.equal((await keyNames(redis, keys.webhookEvent("acme", "*"))).length, 1);
 });
 
 t.test("a form post is a lead too", async (t) => {

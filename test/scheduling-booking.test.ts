@@ -1,6 +1,7 @@
 import t from "tap";
 import { replaceBusy } from "../core/scheduling/times.ts";
 import { keys } from "../core/store/keys.ts";
+import { repeatScripts } from "../fixtures/redis.ts";
 import { ada, monday, openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 
 const base = "/v2/handles/acme/scheduling";
@@ -475,6 +476,14 @@ t.test("only successes are stored under a key", async (t) => {
   await owner.post(`${base}/bookings/${first.body.bookingUid}/cancel`).expect(200);
   const second = await ask().expect(201);
   t.equal((await ask().expect(201)).body.bookingUid, second.body.bookingUid);
+});
+
+t.test("a booking whose reply is lost with the connection is made once, and is no taken slot", async (t) => {
+  const { event, book, owner, service } = await openStage(t);
+  await event({ slug: "intro" });
+  repeatScripts(service.runtime.redis);
+  const { body } = await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
+  t.match((await owner.get(`${base}/bookings`)).body.bookings, [{ bookingUid: body.bookingUid, version: 1 }]);
 });
 
 t.test("many requests with one key make one booking", async (t) => {

@@ -12,8 +12,11 @@
 -- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins}, {"limited", ms
 --   until the bucket has a token}, or {"repeated"} if the idempotency key was used before.
 local now, isNew = input.now, input.version == 0
+local version, json = unpack(redis.call('HMGET', keys.booking, 'version', 'json'))
+-- A repetition after a lost connection: no other request has this uid.
+if isNew and json == input.json then return { 'written' } end
 if isNew and input.record and redis.call('EXISTS', keys.record) == 1 then return { 'repeated' } end
-if tonumber(redis.call('HGET', keys.booking, 'version') or 0) ~= input.version then return { 'changed' } end
+if tonumber(version or 0) ~= input.version then return { 'changed' } end
 if input.catalogVersion and (redis.call('GET', keys.catalog) or '0') ~= input.catalogVersion then return { 'changed' } end
 
 local function lastBefore(key, to)
