@@ -2,6 +2,7 @@ import t from "tap";
 import { acceptMessage } from "../core/email/acceptance.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
+import { repeatScripts } from "../fixtures/redis.ts";
 import { stopClock } from "../fixtures/time.ts";
 import type { MessageEvent } from "../schemas/email.ts";
 
@@ -51,6 +52,32 @@ t.test("the Idempotency-Key header is used if the body has no key, and null coun
   await ask({ idempotencyKey: null }).expect(202);
   await ask({ idempotencyKey: null }).expect(202);
   t.equal((await owner.get(`${root}/messages`)).body.messages.length, 4);
+});
+
+t.test("a send whose reply is lost with the connection is accepted once, with its owner", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { ask, read } = await makeSending(service);
+  const { redis } = service.runtime;
+  repeatScripts(redis);
+  for (const more of [{}, { idempotencyKey: "k" }]) {
+    const { messageId } = (await ask(more).expect(202)).body.message;
+    t.equal((await read(messageId)).timeline.length, 1);
+    t.equal(await redis.get(keys.messageOwner(messageId)), "acme", "unsubscribing and bounces find it");
+  }
+});
+
+t.test("on a cluster no send is accepted without its owner", async (t) => {
+  const service = await startMailing(t, nowhere);
+  const { ask, owner, root } = await makeSending(service);
+  const { redis } = service.runtime;
+  Object.assign(service.runtime, { redisKind: "cluster" });
+  // The node of the owner is away.
+  const set = redis.set.bind(redis) as (...given: unknown[]) => Promise<unknown>;
+  const failing = (key: string, ...more: unknown[]) =>
+    key.startsWith("message-owner:") ? Promise.reject(new Error("Connection is closed.")) : set(key, ...more);
+  Object.assign(redis, { set: failing });
+  t.match((await ask()).body, { status: 503, code: "transactional_email_queue_unavailable" });
+  t.same((await owner.get(`${root}/messages`)).body.messages, []);
 });
 
 t.test("of many equal sends at once one is accepted", async (t) => {

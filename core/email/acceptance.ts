@@ -185,19 +185,12 @@ interface ReadyMessage {
   fault: Fail | undefined;
 }
 
-/**
- * Writes the message and wakes the dispatcher. A delayed wake-up is written first, on the same connection: a crash before the other one
- * delays the mail and loses nothing.
- */
+/** Writes the message and wakes the dispatcher. */
 async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage): Promise<{ message: Message }> {
   const { redis } = runtime;
   const { handle, messageId, purpose } = ready.message;
   const rank = ranks[purpose];
-  const [, , reply] = await Promise.all([
-    ready.denied ? undefined : scheduleHandle(redis, handle, rank, Date.now() + WAKE_UP_MS),
-    redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS),
-    scripts.acceptMessage(redis, keysOf(runtime, request), inputOf(runtime, request, ready)),
-  ]).catch((error: unknown) => {
+  const reply = await accept(runtime, request, ready).catch((error: unknown) => {
     throw isRedisAway(error) ? closed(error) : error;
   });
   if (reply[0] !== "accepted") {
@@ -210,6 +203,23 @@ async function write(runtime: Runtime, request: MailRequest, ready: ReadyMessage
     );
   const [, status, ...statuses] = reply as ["accepted", MessageStatus, ...MessageStatus[]];
   return { message: viewOf(ready.message, status, statuses) };
+}
+
+/**
+ * Writes the message. Its owner and a delayed wake-up are written first, on the same connection: a crash before the other one delays the
+ * mail and loses nothing. On a cluster they are on other nodes, which may be away alone.
+ */
+async function accept(runtime: Runtime, request: MailRequest, ready: ReadyMessage): Promise<string[]> {
+  const { redis, redisKind } = runtime;
+  const { handle, messageId, purpose } = ready.message;
+  const prepared = Promise.all([
+    ready.denied ? undefined : scheduleHandle(redis, handle, ranks[purpose], Date.now() + WAKE_UP_MS),
+    redis.set(keys.messageOwner(messageId), handle, "EX", OWNER_TTL_SECONDS),
+  ]);
+  if (redisKind === "cluster") await prepared;
+  const input = inputOf(runtime, request, ready);
+  const [reply] = await Promise.all([scripts.acceptMessage(redis, keysOf(runtime, request), input), prepared]);
+  return reply;
 }
 
 function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest) {

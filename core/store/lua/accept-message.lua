@@ -11,6 +11,10 @@
 --   being erased), {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
 
+-- A repetition after a lost connection changes nothing.
+local known = redis.call('HGET', keys.messages .. id, 'statuses')
+if known then return { 'accepted', overall(split(known)), unpack(split(known)) } end
+
 local function isCapped(mailbox)
   for _, cap in ipairs(caps) do
     if tonumber(redis.call('HGET', keys.caps, cap.name .. ':' .. mailbox) or '0') >= cap.max then return true end
