@@ -374,6 +374,16 @@ t.test("an account attaches its own domains", async (t) => {
   t.match((await post({ domain: "new.example", accountId: "acct_none" })).body, { status: 403, code: "forbidden" });
 });
 
+t.test("a domain whose first request ended before its check is checked after the repeated one", async (t) => {
+  const { service } = await start(t);
+  const owner = await service.handle("acme");
+  // All that a request wrote which crashed.
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
+  await owner.post("/v2/account/domains").send({ domain: "acme.example" }).expect(200);
+  const [waiting] = await service.runtime.queues.queue("email").getDelayed();
+  t.match(waiting, { name: "email.check", data: { domain: "acme.example", account: "acct_acme" } });
+});
+
 t.test("an import that ended after it attached a domain is completed by the next run", async (t) => {
   const { service } = await start(t);
   const { runtime } = service;

@@ -37,10 +37,10 @@ export async function addDomain(
   mustNotBeOurs(runtime, domain);
   const before = await domainClaim(runtime.redis, account, domain);
   const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? undefined });
+  // Also for a domain whose first request ended before this.
+  await (before === undefined ? requestCheck : scheduleNextCheck)(runtime, claim);
   const answer = { domain: await toAccountDomain(runtime, claim) };
-  if (before !== undefined) return answer;
-  await requestCheck(runtime, claim);
-  return withOutcome(answer, "created");
+  return before === undefined ? withOutcome(answer, "created") : answer;
 }
 
 /** The domains of the caller's accounts, by name. */
