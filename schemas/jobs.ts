@@ -45,6 +45,8 @@ export const jobs = {
   }),
   // About a minute in all: the next pull is due five minutes after this one.
   "scheduling.pull": row("scheduling", [6, 2000], { handle: s.string() }),
+  // About half an hour in all, in which the checkout ends by itself.
+  "payments.close": row("scheduling", [11, 2000], { handle: s.string(), bookingUid: s.id }),
   "payments.refund": row("scheduling", [15, 2000], { handle: s.string(), bookingUid: s.id }),
   "scheduling.digest": row("email", [16, 2000], { handle: s.string(), round: s.string() }),
   "payments.purchase-mail": row("email", [16, 2000], { handle: s.string(), sessionId: s.string() }),

@@ -266,12 +266,13 @@ const bookingPayment = s.component("BookingPayment", {
   refundable: s.boolean,
 });
 
-/** A stored payment, with the account of its checkout, and its provider's payment id once it is paid. */
+/** A stored payment, with the account and the session of its checkout, and its provider's payment id once it is paid. */
 type StoredPayment = Omit<s.Infer<typeof bookingPayment>, "refundUntil" | "refundable"> & {
   refundUntilMinutes?: number;
   /** The end of a refund period that was over when the booking moved. */
   refundUntil?: string;
   account?: string;
+  session?: string;
   paid?: { account: string; intent: string };
   /** Seconds since 1970 of the provider's newest report about its refund, which counts whatever comes later. */
   refundReportedAt?: number;

@@ -388,6 +388,32 @@ for (const type of ["checkout.session.expired", "checkout.session.async_payment_
     t.equal(stripe.refunds.length, 1);
   });
 
+t.test("cancelling an unpaid booking closes its checkout, also once a provider that fails works again", async (t) => {
+  const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
+  await owner.post(`${owned}/event-types`).send(paidType).expect(201);
+  await connect(owner);
+  const [byVisitor, byOwner, payer] = [await book(service, 0), await book(service, 1), await book(service, 2)];
+  const uids = [byVisitor, byOwner, payer].map(({ answer }) => answer.bookingUid) as [string, string, string];
+  t.notOk("session" in (await statusOf(service, uids[0])).payment);
+  stripe.isDown = true;
+  await service.visitor.post(`${EVENT_PATH}/bookings/${uids[0]}/cancel`).expect(200);
+  await eventually(async () => (await service.runtime.queues.queue("scheduling").getDelayedCount()) > 3);
+  stripe.isDown = false;
+  await owner.post(`${owned}/bookings/${uids[1]}/cancel`).expect(200);
+  const states = () => uids.map((uid) => sessionOf(stripe, uid).status);
+  await eventually(() =>
+    states()
+      .slice(0, 2)
+      .every((status) => status === "expired"),
+  );
+  const session = stripe.pay(sessionOf(stripe, uids[2]).id);
+  await service.visitor.post(`${EVENT_PATH}/bookings/${uids[2]}/cancel`).expect(200);
+  await eventually(async () => (await service.runtime.queues.queue("scheduling").getCompletedCount()) > 2);
+  await tell(service, stripe.notice(session, "checkout.session.completed"));
+  await eventually(async () => (await statusOf(service, uids[2])).payment.status === "REFUNDED");
+  t.same(await service.runtime.queues.queue("scheduling").getFailedCount(), 0, "one that was paid meanwhile stays");
+});
+
 t.test("payer and owner are notified once of a returned payment", async (t) => {
   const mail = await startMailServer(t);
   const { service, owner, stripe } = await start(t, { workers: ["scheduling", "email"], env: { SMTP_URL: mail.url } });

@@ -4,7 +4,13 @@ import { fireRules, promoteDueSends, sendRule } from "../core/campaigns/face.ts"
 import { checkDomain, dispatchMail, erasePerson, readBounces, scheduleNextCheck } from "../core/email/face.ts";
 import { indexDocument } from "../core/knowledge/face.ts";
 import { sendLeadCode, sendLeadDigest, sendLeadNotice } from "../core/leads/face.ts";
-import { erasePurchases, refundBooking, sendAccessMail, sendPurchaseMail } from "../core/payments/face.ts";
+import {
+  closeCheckout,
+  erasePurchases,
+  refundBooking,
+  sendAccessMail,
+  sendPurchaseMail,
+} from "../core/payments/face.ts";
 import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
 import {
   expireHold,
@@ -30,6 +36,7 @@ export const workerRows: WorkerRow[] = [
   mailRow("leads.digest", sendLeadDigest),
   jobRow("leads.erase", eraseEverywhere),
   jobRow("leads.send-code", sendLeadCode),
+  jobRow("payments.close", closeCheckout),
   jobRow("payments.refund", refundBooking),
   mailRow("payments.purchase-mail", sendPurchaseMail),
   mailRow("payments.access-mail", sendAccessMail),

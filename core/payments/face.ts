@@ -8,6 +8,7 @@ export {
 } from "./access-mails.ts";
 export {
   admitPayer,
+  closeCheckout,
   openPayments,
   receiveStripeEvent,
   refundBooking,

@@ -9,6 +9,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { originOf } from "../account/face.ts";
 import {
   type CheckoutSession,
+  closeSession,
   isRefunded,
   isRefundFailed,
   isRevoked,
@@ -199,7 +200,7 @@ async function applyPageEvent(runtime: Runtime, event: StripeEvent, page: PagePa
 async function openBookingCheckout(
   runtime: Runtime,
   { booking, returnUrl, openMinutes }: Order,
-): Promise<{ url: string; account: string }> {
+): Promise<{ url: string; account: string; session: string }> {
   const { handle, bookingUid, title } = booking;
   const { amountMinor, currency } = booking.payment as NonNullable<Booking["payment"]>;
   const account = (await paymentAccount(runtime, handle))?.account;
@@ -218,7 +219,17 @@ async function openBookingCheckout(
     expiresAt: Math.ceil(opened / 1000) + openMinutes * 60,
     idempotencyKey: `booking-${bookingUid}`,
   });
-  return { url: checkoutUrl(await trackHealth(runtime, { handle, account }, opening)), account };
+  const session = await trackHealth(runtime, { handle, account }, opening);
+  return { url: checkoutUrl(session), account, session: session.id };
+}
+
+/** Job: closes the checkout of a booking that was cancelled, so that nobody pays for it. Does nothing if it was paid. */
+export async function closeCheckout(
+  runtime: Runtime,
+  { handle, bookingUid }: JobData<"payments.close">,
+): Promise<void> {
+  const { status, account, session } = (await findBooking(runtime.redis, handle, bookingUid))?.payment ?? {};
+  if (status === "REQUIRED" && account && session) await closeSession(runtime, account, session);
 }
 
 /** The connected account that receives a handle's payments: the newest. */

@@ -429,5 +429,5 @@ export interface PaymentProvider {
    * Creates a hosted checkout of the account that receives the payment, or returns that of an earlier call for the same booking. Throws if
    * the provider fails.
    */
-  openCheckout(order: Order): Promise<{ url: string; account?: string }>;
+  openCheckout(order: Order): Promise<{ url: string; account?: string; session?: string }>;
 }

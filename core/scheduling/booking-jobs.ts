@@ -51,10 +51,10 @@ export function stepJobs(
   { step, booking }: { step: StepName; booking: StoredBooking },
 ): Job[] {
   const { mail, slot }: Step = steps[step];
-  if (mail === undefined && slot !== "claim") return [];
+  if (mail === undefined && slot === "hold") return [];
   const isUnpaid = booking.status === "PENDING_PAYMENT";
   const mails = mail === undefined || isUnpaid ? [] : [mailJob(handle, booking, mail)];
-  return [...mails, ...openJobs(runtime, handle, booking)];
+  return [...mails, ...openJobs(runtime, handle, booking), ...closeJobs(handle, booking)];
 }
 
 /** The jobs that a booking still needs, whatever step led to it: its reminder, the end of its unpaid hold, its due refund. */
@@ -87,6 +87,12 @@ export function expiryJobs(runtime: Clock, handle: string, booking: StoredBookin
   if (status !== "PENDING_PAYMENT" || holdUntil === null) return [];
   const delay = delayUntil(runtime, Date.parse(holdUntil));
   return [job("scheduling.expire", `expire-${bookingUid}`, { handle, bookingUid }, { delay })];
+}
+
+/** The job that closes the checkout of a booking that was cancelled unpaid. */
+function closeJobs(handle: string, { bookingUid, status, payment }: StoredBooking): Job[] {
+  const isOpen = status === "CANCELLED" && payment?.status === "REQUIRED" && payment.session !== undefined;
+  return isOpen ? [job("payments.close", `close-${bookingUid}`, { handle, bookingUid })] : [];
 }
 
 /** The job that refunds a due payment. A booking is paid once, so it has one, besides those that try `again`, each with its own word. */

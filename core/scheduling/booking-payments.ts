@@ -62,7 +62,7 @@ async function checkoutOf(
   runtime: Runtime,
   handle: string,
   before: BookingRecord,
-): Promise<Pick<Payment, "checkoutUrl" | "account">> {
+): Promise<Pick<Payment, "checkoutUrl" | "account" | "session">> {
   if (runtime.payments === undefined) throw new Error("There is no payment provider.");
   const returnUrl = manageUrl(runtime, handle, before);
   const booking = toBooking(handle, before, runtime.now());

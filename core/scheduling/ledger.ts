@@ -141,8 +141,8 @@ export function toBooking(handle: string, booking: BookingRecord, now: number): 
 /** A payment as owner and visitor see it: where to pay while it is awaited, the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
   if (booking.payment === null) return null;
-  const { refundUntilMinutes = REFUND_MINUTES, account: _account, paid: _paid, ...others } = booking.payment;
-  const { refundReportedAt: _reportedAt, ...payment } = others;
+  const { refundUntilMinutes = REFUND_MINUTES, account: _account, session: _session, ...others } = booking.payment;
+  const { paid: _paid, refundReportedAt: _reportedAt, ...payment } = others;
   const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
   const checkoutUrl = statusAt(booking, now) === "PENDING_PAYMENT" ? payment.checkoutUrl : null;
   const refundable = payment.status === "PAID" && now <= Date.parse(refundUntil);

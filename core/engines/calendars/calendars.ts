@@ -19,6 +19,7 @@ export {
 } from "./providers/provider.ts";
 export {
   type CheckoutSession,
+  closeSession,
   isRefunded,
   isRefundFailed,
   isRevoked,

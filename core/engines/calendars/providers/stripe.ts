@@ -116,6 +116,14 @@ export async function readSession(
   }
 }
 
+/** Closes a checkout session; does nothing if that is over or out of reach. Throws if the provider fails. */
+export async function closeSession(caller: Caller, stripeAccount: string, session: string): Promise<void> {
+  const { sessions } = (await clientOf(caller)).checkout;
+  await sessions.expire(session, {}, { stripeAccount }).catch((error: Stripe.errors.StripeError) => {
+    if (![400, 403, 404].includes(error.statusCode ?? 0)) throw error;
+  });
+}
+
 /** Refunds a payment; idempotent. Returns the refund's status, `succeeded` if it was already refunded, and its second. */
 export async function refund(
   caller: Caller,
