@@ -2034,3 +2034,38 @@ t.test("a fragment of 256 KB of any kind is read", async (t) => {
   );
   t.equal(long.blocks.length, 3700);
 });
+
+t.test("spans of a table repeat at most a million characters", async (t) => {
+  const wide = (text: string) => `<tr><td>Plan<td colspan=50 rowspan=50>${text}${"<tr>".repeat(49)}`;
+  const lengthOf = (html: string) => readHtml(html).blocks.reduce((sum, { text }) => sum + text.length, 0);
+  t.ok(lengthOf(`<table>${wide("word ".repeat(50_000))}</table>`) < 300_000, "a cell that is too long stands once");
+  t.ok(lengthOf(`<table>${wide("word ".repeat(30)).repeat(600)}</table>`) < 1_400_000, "and so does one too many");
+  t.equal(
+    readHtml("<table><tr><td>a<td rowspan=2>b<tr><td>c</table>").blocks[1]?.text,
+    "c\tb",
+    "a usual one is repeated",
+  );
+});
+
+t.test("each piece of an endless paragraph has its own links only", async (t) => {
+  const link = (at: number) =>
+    `<a href="https://x.example/${at}">here</a> is <a href="https://y.example/${at}">plan ${at}.</a> `;
+  const sentences = Array.from({ length: 200 }, (_, at) => `Read on, for all of it ${link(at)}`).join("");
+  const page = { kind: "page", id: "a", title: "A", url: "https://a.example/" } as const;
+  const { sections } = openLibrary([{ ...page, blocks: readHtml(`<p>${sentences}</p>`).blocks }]);
+  t.ok(sections.length > 3, "the paragraph is in several sections");
+  for (const { blocks } of sections)
+    for (const { text, links } of blocks) {
+      const numbers = (text.match(/\d+/g) ?? []).flatMap((number) => [
+        `https://x.example/${number}`,
+        `https://y.example/${number}`,
+      ]);
+      t.same(
+        links.map(({ href }) => href),
+        numbers,
+      );
+    }
+  const document = Array.from({ length: 9000 }, (_, at) => `[a](https://a.example/${at}) `).join("");
+  t.equal(readMarkdown(document)[0]?.links.length, 500, "and a block at most 500");
+  t.equal(readHtml(`<p>a ${'<a href="https://a.example/">a</a> '.repeat(5000)}</p>`).blocks[0]?.links.length, 500);
+});

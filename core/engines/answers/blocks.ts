@@ -80,6 +80,8 @@ interface Row {
 }
 
 const MOST_COLUMNS = 60;
+/** Most links of a page, of a table, and of another block. */
+export const MAX_LINKS = 500;
 export const MAX_DEPTH = 3;
 /** The longest heading, and the longest name of a column. They are read again with every block below them. */
 export const MAX_HEADING_LENGTH = 200;

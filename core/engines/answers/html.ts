@@ -9,6 +9,7 @@ import {
   labelWithContact,
   MAX_DEPTH,
   MAX_HEADING_LENGTH,
+  MAX_LINKS,
   type PublicText,
 } from "./blocks.ts";
 import { type Element, isSeen } from "./visibility.ts";
@@ -18,8 +19,9 @@ const MAX_ELEMENTS = 20_000;
 const MAX_MARKS = 60_000;
 const MAX_FRAGMENT_LENGTH = 512 * 1024;
 const MAX_LABEL_LENGTH = 120;
-const MAX_LINKS = 500;
 const MAX_SPAN = 50;
+/** Most characters that the spans of a page's tables repeat; beyond, a cell stands once. */
+const MAX_REPEATED = 1_000_000;
 const TAIL_LENGTH = 4;
 /** Questions of a `details` or a `dl` are headings below h6. */
 const QUESTION_LEVEL = 7;
@@ -105,6 +107,8 @@ class HtmlReader {
   /** Rows of the open table; a table in a cell is text of that cell. */
   #rows: Cell[][] | undefined;
   #depth = 0;
+  /** Characters that spans repeat. */
+  #repeated = 0;
 
   constructor(base?: string) {
     this.#base = base;
@@ -190,10 +194,16 @@ class HtmlReader {
     if (name === "caption") this.#addCaption(this.#takeLine());
     if (name !== "td" && name !== "th") return;
     const isHead = name === "th" || this.#open.at(-2)?.name === "thead" || this.#isBold;
-    const [across, down] = ["colspan", "rowspan"].map((span) =>
+    const text = this.#takeLine();
+    this.#rows!.at(-1)?.push({ text, isHead, ...this.#spansOf(attributes, text) });
+  }
+
+  #spansOf(attributes: Element["attributes"], text: string): Pick<Cell, "across" | "down"> {
+    const [across = 1, down = 1] = ["colspan", "rowspan"].map((span) =>
       Math.min(MAX_SPAN, Math.max(1, Number.parseInt(attributes[span] ?? "1", 10) || 1)),
     );
-    this.#rows!.at(-1)?.push({ text: this.#takeLine(), isHead, across: across!, down: down! });
+    this.#repeated += (across * down - 1) * text.length;
+    return this.#repeated > MAX_REPEATED ? { across: 1, down: 1 } : { across, down };
   }
 
   #addCaption(text: string): void {
@@ -316,7 +326,7 @@ class HtmlReader {
     const href = address(attributes.href, this.#base);
     if (label === "" || href === undefined) return;
     this.#addContact({ label, href }, shown);
-    this.#lineLinks.push({ label, href });
+    if (this.#lineLinks.length < MAX_LINKS) this.#lineLinks.push({ label, href });
     if (this.#seen.has(`${href} ${label}`) || this.#links.length >= MAX_LINKS) return;
     this.#seen.add(`${href} ${label}`);
     this.#links.push({ label, href });

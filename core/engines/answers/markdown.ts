@@ -8,7 +8,7 @@ import {
   marksLength,
   plainText,
 } from "../../platform/markdown.ts";
-import { type Block, columnsFor, gridOf, isLikeRows, type Link, MAX_DEPTH } from "./blocks.ts";
+import { type Block, columnsFor, gridOf, isLikeRows, type Link, MAX_DEPTH, MAX_LINKS } from "./blocks.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
@@ -144,5 +144,6 @@ function cellsOf(row: string): string[] {
 }
 
 function linksOf(text: string): Link[] {
-  return [...text.matchAll(LINK)].map(([, label = "", href = ""]) => ({ label: oneLine(label), href }));
+  const found = [...text.matchAll(LINK)].slice(0, MAX_LINKS);
+  return found.map(([, label = "", href = ""]) => ({ label: oneLine(label), href }));
 }

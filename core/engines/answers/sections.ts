@@ -70,7 +70,18 @@ function piecesOf(whole: Block): Block[] {
       last.text = block.text.slice(from, start + text.length);
     else found.push({ ...block, text, start: block.start + start });
   }
-  return found;
+  return withOwnLinks(found, block);
+}
+
+/** Each piece with its own links, which stand in the order of the text; one whose label is not in it stands where the one before ended. */
+function withOwnLinks(pieces: readonly Block[], { text, start, links }: Block): Block[] {
+  let end = 0;
+  const places = links.map(({ label }) => {
+    const at = text.indexOf(label, end);
+    end = at < 0 ? end : at + label.length;
+    return pieces.findLastIndex((piece) => piece.start - start <= end);
+  });
+  return pieces.map((piece, at) => ({ ...piece, links: links.filter((_, link) => places[link] === at) }));
 }
 
 /** The sentences, items and rows of a section in order. */
