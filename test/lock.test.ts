@@ -26,6 +26,19 @@ async function open(t: TapTest): Promise<{ server: RedisServer; redis: Redis }> 
   return { server, redis };
 }
 
+t.test("a lock whose reply is lost with the connection is held, and free after its work", async (t) => {
+  const { redis } = await open(t);
+  const set = redis.set.bind(redis) as (...given: unknown[]) => Promise<unknown>;
+  // The client sends the command again.
+  const twice = async (...given: unknown[]) => {
+    await set(...given);
+    return set(...given);
+  };
+  Object.assign(redis, { set: twice });
+  t.same(await tryLock(redis, key, async () => "done"), { result: "done" });
+  t.equal(await redis.exists(key), 0);
+});
+
 /** Work that lasts until its lease ends, and then fails; the ms that it had. */
 async function lasting(t: TapTest, redis: Redis): Promise<number> {
   const began = Date.now();

@@ -454,6 +454,14 @@ t.test("a reader that joins when its process can't be woken waits a second at mo
   await full.stop();
 });
 
+t.test("a run whose reply is lost with the connection is created once", async (t) => {
+  const runId = crypto.randomUUID();
+  // The client sends the transaction again.
+  for (let sent = 0; sent < 2; sent++) await createRun(web.redis, runId, { question: "Why?" });
+  t.same(await readRun(web.redis, runId), { question: "Why?" });
+  t.equal(await runEnding(web.redis, runId), "running");
+});
+
 t.test("a process that can't read gives up its readers, although the worker lives", async (t) => {
   const gone = await startRedis({ own: true, single: true });
   await gone.stop();

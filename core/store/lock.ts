@@ -32,7 +32,9 @@ export async function withLock<T>(redis: Redis, key: string, work: LockedWork<T>
 export async function tryLock<T>(redis: Redis, key: string, work: LockedWork<T>): Promise<{ result: T } | undefined> {
   const lock = { key, holder: randomUUID() };
   const since = Date.now();
-  if ((await redis.set(key, lock.holder, "PX", LEASE_MS, "NX")) === null) return undefined;
+  const holder = await redis.set(key, lock.holder, "PX", LEASE_MS, "NX", "GET");
+  // Ours if the connection was lost with the reply, and the command sent again.
+  if (holder !== null && holder !== lock.holder) return undefined;
   const lost = new AbortController();
   const renewing = keepRenewing(redis, lock, { since, lost });
   try {

@@ -44,7 +44,15 @@ export class RunCancelled extends Error {
   override readonly name = "RunCancelled";
 }
 
-/** Creates a run. Its fields, including the question, are stored nowhere else, until the run ends and for `times.keepMs` at most. */
+/** True for the error of an entry whose id its stream has, or a newer one. */
+export function isKnownEntry(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("equal or smaller");
+}
+
+/**
+ * Creates a run; repeatable. Its fields, including the question, are stored nowhere else, until the run ends and for `times.keepMs` at
+ * most.
+ */
 export async function createRun(
   redis: Redis,
   runId: string,
@@ -55,6 +63,8 @@ export async function createRun(
     transaction.hset(keys.run(runId), fields).pexpire(keys.run(runId), times.keepMs);
     transaction.xadd(keys.runChunks(runId), "0-1", "c", "").pexpire(keys.runChunks(runId), times.keepMs);
     transaction.set(keys.runAlive(runId), "0", "PX", times.lostMs);
+  }).catch((error: unknown) => {
+    if (!isKnownEntry(error)) throw error;
   });
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as pause, setImmediate as turn } from "node:timers/promises"
 import type { ClaimRefusal, RunPublisher } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { scripts } from "../../store/scripts.ts";
-import { endRun, type RelayTools, RunCancelled, RunLost, runKeys, sendNow } from "./runs.ts";
+import { endRun, isKnownEntry, type RelayTools, RunCancelled, RunLost, runKeys, sendNow } from "./runs.ts";
 
 /** Claims a run for an attempt of its job, or says why not. */
 export async function claimRun(
@@ -99,7 +99,7 @@ class RunWriter implements RunPublisher {
       if (id === null) this.#stop(new RunLost("The run is gone."));
       else this.#postponeCheck();
     } catch (error) {
-      if (!(error instanceof Error && error.message.includes("equal or smaller"))) throw error;
+      if (!isKnownEntry(error)) throw error;
       // The stream has this id or a newer one: ended, claimed by another attempt, or stored by an earlier try whose reply was lost.
       await this.#learn();
     }
