@@ -1,6 +1,6 @@
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
-import { grantRole } from "../core/account/handles.ts";
+import { grantRole, revokeRole } from "../core/account/handles.ts";
 import { erasePerson } from "../core/email/erasure.ts";
 import { eraseLead } from "../core/leads/leads.ts";
 import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/notices.ts";
@@ -15,6 +15,7 @@ import { keyNames } from "../fixtures/redis.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
 import { startMailServer, startRudeServer } from "../fixtures/smtp.ts";
 import { passDelays } from "../fixtures/time.ts";
+import type { Message } from "../schemas/email.ts";
 
 const route = "/v2/public/handles/acme/leads";
 const trigger = {
@@ -320,6 +321,28 @@ t.test("a waiting mail about an erased person is withdrawn", async (t) => {
   await erase();
   t.equal((await only()).status, "CANCELLED");
   t.equal(await service.runtime.redis.hexists(keys.message("acme", (await only()).messageId), "content"), 0);
+});
+
+t.test("waiting mails about an erased person are withdrawn from former owners too", async (t) => {
+  const { service } = await open(t, { workers: [] });
+  const { owner: requests, root } = await makeSending(service);
+  const { redis } = service.runtime;
+  const second = { handle: "acme", userId: "user_second" };
+  await grantRole(redis, { ...second, role: "OWNER", email: "second@example.com" });
+  const ids: string[] = [];
+  for (let n = 0; n < 22; n++) ids.push(await capture(service, { email: `v${n}@far.example` }));
+  for (const leadId of ids) await sendLeadNotice(service.runtime, { handle: "acme", leadId });
+  const round = (await redis.hget(keys.lead("acme", ids[21] as string), "notice")) as string;
+  await sendLeadDigest(service.runtime, { handle: "acme", round });
+  await revokeRole(redis, second);
+  const erased = [ids[0], ids[21]] as string[];
+  for (const leadId of erased) await requests.delete(`/v2/handles/acme/leads/${leadId}`).expect(204);
+  await sendLeadDigest(service.runtime, { handle: "acme", round });
+  const { messages } = (await requests.get(`${root}/messages?limit=100`).expect(200)).body;
+  const waiting = (address: string) =>
+    messages.filter(({ status, deliveries: [one] }: Message) => status === "QUEUED" && one?.recipient === address);
+  t.equal(waiting("second@example.com").length, 19, "of the others alone");
+  t.equal(waiting(owner).length, 20, "and the digest of the others, to the owner that is left");
 });
 
 t.test("a mail about an erased person that was under way is not tried again", async (t) => {

@@ -255,7 +255,7 @@ function inputOf(
     quota: env.EMAIL_QUOTA_PER_DAY,
     answer: idempotency && JSON.stringify({ body: idempotency.digest, answer }),
     keyDigest: idempotency && keyDigest(idempotency.key),
-    isOnce: key !== undefined,
+    onceDigest: key && keyDigest(key),
     denied,
     refusesAll: isDirect,
     isClosed: !env.SMTP_URL,

@@ -17,7 +17,6 @@ import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
@@ -25,6 +24,8 @@ import type { StoredLead } from "./content.ts";
 
 /** Maximum number of characters of each message in a digest. */
 const MAX_DIGEST_TEXT = 300;
+/** Prefix of the fields of a lead's record that name the mails about it, as `accept-message.lua` writes them. */
+const MAIL_FIELD = "mail:";
 
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
@@ -69,28 +70,24 @@ export async function withdrawNotices(runtime: Runtime, handle: string, leadIds:
   await transact(runtime.redis, (transaction) => {
     for (const leadId of leadIds) transaction.hset(keys.lead(handle, leadId), "erased", 1);
   });
-  const rounds = new Set<string>();
+  const digests = new Map<string, string[]>();
   for (const leadId of leadIds) {
-    const notice = (await runtime.redis.hget(keys.lead(handle, leadId), "notice")) ?? "mail";
-    if (notice === "mail") await withdraw(runtime, handle, leadId);
-    else rounds.add(notice);
+    const { notice: round = "mail", ...fields } = await runtime.redis.hgetall(keys.lead(handle, leadId));
+    if (round !== "mail") await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
+    const onceKeys = await withdraw(runtime, handle, fields);
+    if (round !== "mail" && onceKeys.length > 0) digests.set(round, [...(digests.get(round) ?? []), ...onceKeys]);
   }
-  const digests: WithdrawnDigest[] = [];
-  for (const round of rounds) {
-    for (const leadId of leadIds) await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
-    const onceKeys = await withdraw(runtime, handle, digestKey(round));
-    if (onceKeys.length > 0) digests.push({ round, onceKeys });
-  }
-  return digests;
+  return [...digests].map(([round, onceKeys]) => ({ round, onceKeys }));
 }
 
-/** Cancels the unsent mails of a key, and returns the once-only keys of the cancelled ones. */
-async function withdraw(runtime: Runtime, handle: string, key: string): Promise<string[]> {
+/** Cancels the unsent mails that a lead's record names, also those to former owners. Returns the once-only keys of the cancelled ones. */
+async function withdraw(runtime: Runtime, handle: string, fields: Record<string, string>): Promise<string[]> {
   const cancelled: string[] = [];
-  for (const owner of await ownerAddresses(runtime.redis, handle)) {
-    const once = keys.emailOnce(handle, keyDigest(noticeKey(key, owner)));
-    const messageId = await runtime.redis.get(once);
-    if (messageId !== null && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
+  for (const [name, digest] of Object.entries(fields).filter(([name]) => name.startsWith(MAIL_FIELD))) {
+    const [messageId, once] = [name.slice(MAIL_FIELD.length), keys.emailOnce(handle, digest)];
+    // Another one of the same key has replaced a mail that was cancelled before.
+    const isNewest = (await runtime.redis.get(once)) === messageId;
+    if (isNewest && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
   }
   return cancelled;
 }

@@ -111,7 +111,7 @@ export const scripts = scriptsOf({
       quota: number;
       answer?: string | undefined;
       keyDigest?: string | undefined;
-      isOnce: boolean;
+      onceDigest?: string | undefined;
       denied?: string | undefined;
       refusesAll: boolean;
       isClosed: boolean;

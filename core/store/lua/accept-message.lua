@@ -4,9 +4,9 @@
 --   of the day by cap and mailbox; hash), leads (prefix)
 -- Input: messageId, json, content, purpose, rank, instant, at (domain ms), due (real ms), recipients (each about, digest, mailbox: the
 --   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key) and keyDigest (of that key),
---   isOnce (with a once-only key), denied (reason; absent to send), refusesAll (a reason against one recipient refuses the message, else
---   only that delivery is denied), isClosed (the handle can't send), caps (that count; each name, max: mails a day for a mailbox), leads
---   (ids of those that the mail is about)
+--   onceDigest (of a once-only key; absent without one), denied (reason; absent to send), refusesAll (a reason against one recipient
+--   refuses the message, else only that delivery is denied), isClosed (the handle can't send), caps (that count; each name, max: mails a
+--   day for a mailbox), leads (ids of those that the mail is about; their records name one with a once-only key)
 -- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"erased"} (one of the leads is, or is
 --   being erased), {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
@@ -26,7 +26,7 @@ if input.answer then
   local answer = redis.call('GET', keys.idempotent)
   if answer then return { 'repeated', answer } end
 end
-if input.isOnce then
+if input.onceDigest then
   local known = redis.call('GET', keys.once)
   if known then return { 'once', known } end
 end
@@ -84,5 +84,8 @@ if input.answer then
   redis.call('SET', keys.idempotent, input.answer, 'EX', 86400)
   redis.call('HSET', keys.messages .. id, 'idempotent', input.keyDigest)
 end
-if input.isOnce then redis.call('SET', keys.once, id, 'EX', 34560000) end
+if input.onceDigest then
+  redis.call('SET', keys.once, id, 'EX', 34560000)
+  for _, lead in ipairs(input.leads) do redis.call('HSET', keys.leads .. lead, 'mail:' .. id, input.onceDigest) end
+end
 return { 'accepted', overall(statuses), unpack(statuses) }
