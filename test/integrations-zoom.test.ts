@@ -67,6 +67,21 @@ t.test("an attempt that ended before it could be noted leaves one meeting, among
   t.ok([...desk.zoom.meetings.values()].some(({ start_time: at }) => at === "2026-10-07T11:00:00Z"));
 });
 
+t.test("an attempt that ended after it replaced a deleted meeting leaves one", async (t) => {
+  const desk = await start(t, { workers: [] });
+  const { runtime } = desk.service;
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const sync = () => syncBooking(runtime, { handle: "acme", bookingUid: uid });
+  await sync();
+  const noted = (await runtime.redis.hget(keys.booking("acme", uid), "written")) as string;
+  desk.zoom.meetings.clear();
+  await sync();
+  // The note of the new meeting is lost.
+  await runtime.redis.hset(keys.booking("acme", uid), "written", noted);
+  await sync();
+  t.equal(desk.zoom.meetings.size, 1);
+});
+
 t.test(
   "a booking that waits for its owner again doesn't get the link of the meeting that was made meanwhile",
   async (t) => {

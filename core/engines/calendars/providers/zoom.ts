@@ -28,8 +28,7 @@ export const zoom: Provider = {
     kind: "zoom",
     async put(runtime, account, { event, earlier }) {
       const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
-      const known = earlier?.meetingId ?? (await findMeeting(calls, event));
-      const current = known === undefined ? undefined : await changeMeeting(calls, known, event);
+      const current = (await changeMeeting(calls, earlier?.meetingId, event)) ?? (await changeFound(calls, event));
       const { id, join_url } =
         current ?? (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
       const url = meetingLink(join_url);
@@ -73,17 +72,23 @@ interface ZoomMeeting {
   join_url: string;
 }
 
-/** Brings a meeting to its booking's state, unless it has a later one; undefined if it is gone. */
+/** Brings a meeting to its booking's state, unless it has a later one; undefined if there is none, or it is gone. */
 async function changeMeeting(
   calls: AccountApi,
-  meetingId: string | number,
+  meetingId: string | number | undefined,
   event: CalendarEvent,
 ): Promise<ZoomMeeting | undefined> {
+  if (meetingId === undefined) return undefined;
   const path = `/meetings/${meetingId}`;
   const current = await calls.find<ZoomMeeting>({ path });
   if (current === undefined || sequenceIn(current.agenda) > event.sequence) return current;
   const changed = await calls.find({ method: "PATCH", path, json: bodyOf(event) });
   return changed === undefined ? undefined : current;
+}
+
+/** The same for a meeting of the booking that was created before a crash; undefined without any. */
+async function changeFound(calls: AccountApi, event: CalendarEvent): Promise<ZoomMeeting | undefined> {
+  return changeMeeting(calls, await findMeeting(calls, event), event);
 }
 
 /** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
