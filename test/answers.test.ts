@@ -2069,3 +2069,26 @@ t.test("each piece of an endless paragraph has its own links only", async (t) =>
   t.equal(readMarkdown(document)[0]?.links.length, 500, "and a block at most 500");
   t.equal(readHtml(`<p>a ${'<a href="https://a.example/">a</a> '.repeat(5000)}</p>`).blocks[0]?.links.length, 500);
 });
+
+t.test("a section has at most a hundred items, with those above them", async (t) => {
+  const page = { kind: "page", id: "a", title: "A", url: "https://a.example/" } as const;
+  const html = `<ul><li>Plans<ul>${"<li>a".repeat(1000)}</ul></ul>`;
+  const { sections } = openLibrary([{ ...page, blocks: readHtml(html).blocks }]);
+  t.ok(
+    sections.every(({ blocks }) => blocks.length <= 103),
+    String(sections[0]?.blocks.length),
+  );
+  t.equal(sections.flatMap(({ blocks }) => blocks).filter(({ text }) => text === "a").length, 1000);
+});
+
+t.test("an address of 200,000 dots is known as one", async (t) => {
+  const href = `https://a.example/${".".repeat(200_000)}x`;
+  const page = { kind: "page", id: "a", title: "A", url: "https://a.example/" } as const;
+  const library = openLibrary([
+    { ...page, blocks: readHtml(`<p>Our plans are <a href="${href}">here</a>.</p>`).blocks },
+  ]);
+  const question = readQuestion("Where are your plans?", "en");
+  const passages = passagesFor(library, question, { budget: 1e6, costOf: (text) => text.length });
+  const grounding = new Grounding(library, passages, { language: "en", never: [], links: [{ label: "here", href }] });
+  t.equal(grounding.push("Our plans are here.\n").trim(), "Our plans are here.");
+});

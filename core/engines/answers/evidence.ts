@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { wordsOf } from "../../../schemas/languages.ts";
 import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
@@ -105,6 +106,39 @@ export function hasNoCharge(text: string, language: string): boolean {
   );
 }
 
+/** What a heading, an introduction, or the name of a row or column says. */
+interface Line {
+  terms: readonly string[];
+  spans: readonly Quantity[];
+  figures: Figures;
+  isNegated: boolean;
+  isUniversal: boolean;
+  isFree: boolean;
+  hasNoCharge: boolean;
+}
+
+/** The latest lines: one stands above hundreds of texts, and is longer than most of them. */
+const latestLines = new LRUCache<string, Line>({
+  max: 500,
+  memoMethod: (key) => readLine(key.slice(key.indexOf(" ") + 1), key.slice(0, key.indexOf(" "))),
+});
+
+function lineOf(line: string, language: string): Line {
+  return latestLines.memo(`${language} ${line}`);
+}
+
+function readLine(line: string, language: string): Line {
+  return {
+    terms: namingTerms(line, language),
+    spans: spansIn(line, language),
+    figures: figuresIn(line, language),
+    isNegated: isNegated(line, language),
+    isUniversal: isUniversal(line, language),
+    isFree: isFree(line, language),
+    hasNoCharge: hasNoCharge(line, language),
+  };
+}
+
 /** Reads a unit of public text. */
 export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const { language } = unit.section;
@@ -112,19 +146,22 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const addresses = links.map(({ href }) => href.replace(/^(?:mailto|tel):/i, ""));
   const text = plainText(kind === "row" ? unit.text.replaceAll("\t", " ; ") : unit.text);
   const above = [headings.at(-1) ?? "", ...unit.introductions.map((one) => one.text)];
-  const whole = [text, ...above].join(" ; ");
+  const linesOf = (texts: readonly string[]) => texts.map((line) => lineOf(line, language));
+  const whole = [readLine(text, language), ...linesOf(above)];
+  const figures = [...whole, ...linesOf([...headings, ...columns])].flatMap((line) => [...line.figures]);
   // "Not included" negates what it introduces, and "No" answers the question of a heading.
-  const isDenied = above.some((line) => isNegated(line.endsWith("?") ? text.split(" ", 1)[0]! : line, language));
-  const all = [text, ...headings, ...above, ...columns].join(" ; ");
+  const isDenied = above.some((line) =>
+    line.endsWith("?") ? isNegated(text.split(" ", 1)[0]!, language) : lineOf(line, language).isNegated,
+  );
   return {
     unit,
     strengths,
-    text: all,
-    days: lazy(() => daysOf([whole, columns.join(" ; ")], language)),
-    figures: figuresIn([all, ...addresses].join(" ; "), language),
-    isUniversal: isUniversal(whole, language),
-    isFree: isFree(whole, language),
-    hasNoCharge: hasNoCharge(whole, language),
+    text: [text, ...headings, ...above, ...columns].join(" ; "),
+    days: lazy(() => daysOf([[text, ...above].join(" ; "), columns.join(" ; ")], language)),
+    figures: new Set([...figures, ...figuresIn(addresses.join(" ; "), language)]),
+    isUniversal: whole.some((line) => line.isUniversal),
+    isFree: whole.some((line) => line.isFree),
+    hasNoCharge: whole.some((line) => line.hasNoCharge),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
   };
 }
@@ -137,14 +174,13 @@ function daysOf(texts: readonly string[], language: string): ReadonlySet<number>
 
 function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
   const { cells = [], columns = [], table } = block;
-  // The "e" of "e-bike" is no word of its own.
-  const terms = (part: string) => termsIn(part, language).filter((term) => !/^[a-z]$/.test(term));
+  const names = (row: string, column: string) => [row, column].map((name) => lineOf(name, language));
   const atomOf = (part: string, row = "", column = ""): Atom => ({
-    terms: terms(part),
-    row: terms(row),
-    column: terms(column),
+    terms: namingTerms(part, language),
+    row: lineOf(row, language).terms,
+    column: lineOf(column, language).terms,
     figures: figuresIn(part, language),
-    spans: [part, row, column].flatMap((one) => spansIn(one, language)),
+    spans: [...spansIn(part, language), ...names(row, column).flatMap(({ spans }) => spans)],
     isBlank: column !== "" && BLANK.test(part),
     isNegated: isNegated(part, language),
     states: statesIn(part, language),
@@ -155,6 +191,11 @@ function atomsOf({ block, section: { language } }: Unit, text: string): Atom[] {
       language,
     );
   return cells.slice(1).map((cell, at) => atomOf(cell, cells[0], columns[at + 1]));
+}
+
+/** The "e" of "e-bike" is no word of its own. */
+function namingTerms(text: string, language: string): string[] {
+  return termsIn(text, language).filter((term) => !/^[a-z]$/.test(term));
 }
 
 /** A clause without a subject of its own speaks of the one before, and denies what that denies: "a board is €15 for two hours and €25 for a day". */

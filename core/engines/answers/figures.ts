@@ -129,7 +129,8 @@ export function isUnitName(word: string): boolean {
 
 /** An address without scheme, `www.` and final slash; the host in lower case. */
 export function bareAddress(address: string): string {
-  const trimmed = address.replace(/[.,;:!?*_]+$/, "").replace(/^(?:https?:\/\/)?(?:www\.)?/i, "");
+  // A dot within a run of dots begins no search: an address may consist of them.
+  const trimmed = address.replace(/(?<![.,;:!?*_])[.,;:!?*_]+$/, "").replace(/^(?:https?:\/\/)?(?:www\.)?/i, "");
   const [host = ""] = trimmed.split(/[/?#]/);
   return (host.toLowerCase() + trimmed.slice(host.length)).replace(/\/$/, "");
 }

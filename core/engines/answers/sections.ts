@@ -37,6 +37,8 @@ export interface Unit {
 }
 
 const MAX_SECTION_LENGTH = 2000;
+/** What a block counts at least, or a section would have a thousand items of one letter: each is read with all that is above it. */
+const MIN_BLOCK_LENGTH = 20;
 /** The longest introduction of a list or table without a colon, and the longest caption or introduction with one. */
 const MAX_LEAD_IN_LENGTH = 80;
 const MAX_INTRODUCTION_LENGTH = 400;
@@ -52,7 +54,7 @@ export function sectionsOf(blocks: readonly Block[]): Block[][] {
     const room = MAX_SECTION_LENGTH - (block.kind === "text" ? block.text.length : 0);
     if (isSame && length <= room) found.at(-1)!.push(block);
     else found.push([...introductions, block]);
-    length = (isSame && length <= room ? length : 0) + block.text.length;
+    length = (isSame && length <= room ? length : 0) + Math.max(MIN_BLOCK_LENGTH, block.text.length);
   }
   return found;
 }
