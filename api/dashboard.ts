@@ -12,12 +12,17 @@ import { queueNames } from "../schemas/jobs.ts";
 import { nothing } from "../schemas/schema.ts";
 import { admit } from "./access.ts";
 import { contentTypes } from "./assets.ts";
+import { operatorTexts } from "./failure-view.ts";
 import { sendView } from "./reply.ts";
 import { metrics, type Row, route, type View } from "./route.ts";
 
 const boardPath = "/queues";
 /** All addresses of the board count as one row of the metrics. */
-const row: Row = route(`GET ${boardPath}`, metrics, nothing, async () => undefined, { logged: false, hidden: true });
+const row: Row = route(`GET ${boardPath}`, metrics, nothing, async () => undefined, {
+  logged: false,
+  hidden: true,
+  failureTexts: operatorTexts,
+});
 /** The board runs only its own scripts and can't be framed. */
 const headers = {
   "Cache-Control": "no-store",

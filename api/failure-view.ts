@@ -33,8 +33,10 @@ const byStatus: Record<number, FailureName> = {
   503: "away",
 };
 
-/** Pages for a browser. */
-export const browserPage = { errorView: failureView };
+/** Pages for a browser whose fields no visitor types: their names would say nothing. */
+export const browserPage = { errorView: failureView, failureTexts: { invalid_request: "invalid" } } as const;
+/** Rows for operators, who have a password instead of a sign-in. */
+export const operatorTexts = { missing_bearer_token: "forbidden", invalid_token: "forbidden" } as const;
 
 /** The page of a failure in the visitor's language: a title, one sentence and a link. The app adds the headers. */
 export function failureView(fail: Fail, request: Request): View {

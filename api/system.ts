@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Readiness, readiness } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { nothing } from "../schemas/schema.ts";
+import { operatorTexts } from "./failure-view.ts";
 import { html, htmlDocument, htmlView } from "./html.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
@@ -23,6 +24,7 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
     page("GET /readyz", nothing, readiness, readinessView, unlogged),
     route("GET /metrics", metricsAccess, nothing, () => metrics.text(), {
       ...quiet,
+      failureTexts: operatorTexts,
       view: text("text/plain; version=0.0.4"),
     }),
     page("GET /openapi.json", nothing, async (runtime) => openApiText(runtime), text("application/json"), unlogged),

@@ -94,6 +94,23 @@ t.test("an allowed attempt issues one session, for the user who allowed it", asy
     t.match((await attempt.redeem().expect(410)).body, { code: "attempt_expired" });
 });
 
+t.test(
+  "a form of a decision that is incomplete is refused in a sentence, without the names of its fields",
+  async (t) => {
+    const { visitor } = await startService(t);
+    for (const path of [`${desktop}/decide`, "/oauth/scheduling/google/connect"]) {
+      const { text } = await visitor
+        .post(path)
+        .type("form")
+        .set("Accept", "text/html")
+        .send("decision=allow")
+        .expect(400);
+      t.match(text, "Something is missing or invalid.", path);
+      t.notMatch(text, /proof|attemptId/);
+    }
+  },
+);
+
 t.test("a pairing grants only rights that its user has: the session check is live", async (t) => {
   const service = await startService(t);
   await service.handle("acme", { assistant: false });

@@ -12,7 +12,8 @@ t.test("METRICS_TOKEN opens the queue board, as bearer or as a browser's passwor
   t.match(refused.headers["www-authenticate"], /^Basic /);
   t.match(refused, { type: "application/problem+json", body: { code: "missing_bearer_token" } });
   const browser = await visitor.get("/queues").set("Accept", "text/html").expect(401);
-  t.match(browser, { type: "text/html", headers: { "www-authenticate": /^Basic / } });
+  t.match(browser, { type: "text/html", headers: { "www-authenticate": /^Basic / }, text: /<h1>Not allowed</ });
+  t.match(await visitor.get("/metrics").set("Accept", "text/html"), { status: 401, text: /<h1>Not allowed</ });
   for (const wrong of ["Bearer other", `Basic ${btoa("anyone:other")}`, `Basic ${btoa(token)}`, "Basic ?"])
     await visitor.get("/queues/api/queues").set("Authorization", wrong).expect(401);
   for (const right of [`Bearer ${token}`, password]) {
