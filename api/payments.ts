@@ -29,9 +29,15 @@ export const paymentRows: Row[] = [
     errorView: failureView,
   }),
   page(`GET ${pagePath}/access-link/:token`, shape.accessLink, core.openAccessLink, redirect, visitor),
-  page(`POST ${pagePath}/access-mail`, shape.accessMail, core.requestAccessMail, accessMailView, {
+  route(`POST ${pagePath}/access-mail`, anyone, shape.accessMail, core.requestAccessMail, {
     ...visitor,
     guard: core.admitAccessRequest,
+    status: 202,
+    page: accessMailView,
+    returns: shape.accessMailRequested,
+    summary: "Request the link of a bought page",
+    description:
+      "Mails the link to an address that bought the page. The answer is the same for every address; a form post that prefers HTML is answered with a page.",
   }),
   route(`GET ${purchases}`, creator, listQuery, core.listPurchases, {
     returns: listOf("purchases", shape.listedPurchase),

@@ -76,6 +76,8 @@ export async function walk({ url, token, handle, hook, proof, codeOf, onAnswer }
   need(await owner.GET("/v2/handles/{handle}/pages", own));
   need(await owner.DELETE("/v2/handles/{handle}/pages/{pageSlug}", at({ pageSlug: "old" })));
   need(await visitor.GET("/v2/public/pages/{handle}/{pageSlug}/access-check", page));
+  const buyer = { email: "ada@example.com" };
+  need(await visitor.POST("/v2/public/pages/{handle}/{pageSlug}/access-mail", { ...page, body: buyer }));
   const newDocument = { title: "Refunds", content: "You get your money back within 30 days." };
   const tagged = { ...newDocument, containerTags: ["public-page-agent", "strategy", "worked_examples"] };
   const { document } = need(await owner.POST("/v2/handles/{handle}/knowledge/documents", { ...own, body: tagged }));

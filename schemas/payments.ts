@@ -14,6 +14,8 @@ export const checkoutAnswer = s.object({ nextAction });
 export const accessLink = s.object(fromHeader);
 export const accessMail = s.object({ ...fromHeader, email: s.trimmed(s.string({ format: "address" })) });
 
+export const accessMailRequested = s.object({ email: s.string() });
+
 /** An event as Stripe sends it; its `data.object` is read as its type says. */
 export const stripeEvent = s.object({
   id: s.string(),
