@@ -243,6 +243,32 @@ t.test("an attempt that was repeated, or ended before it could be noted, leaves 
   t.equal(moved.id, id);
 });
 
+t.test("an event of an attempt that ended before it could be noted goes with its cancelled booking", async (t) => {
+  const desk = await start(t, { workers: [] });
+  const { runtime } = desk.service;
+  await desk.select([], own).expect(200);
+  const uid = await desk.booked("2026-10-06T10:00:00Z");
+  const sync = () => syncBooking(runtime, { handle: "acme", bookingUid: uid });
+  const request = runtime.outbound.request.bind(runtime.outbound);
+  runtime.outbound.request = async (...call) => {
+    const answer = await request(...call);
+    // Redis is away when the provider answers.
+    Object.assign(runtime.redis, { hset: () => Promise.reject(new Error("Connection is closed.")) });
+    return answer;
+  };
+  await t.rejects(sync());
+  Object.assign(runtime.outbound, { request });
+  Reflect.deleteProperty(runtime.redis, "hset");
+  await written(desk);
+  await desk.cancelled(uid).expect(200);
+  await sync();
+  t.same(
+    [...(desk.google.calendars.get(own)?.events.values() ?? [])].map(({ status }) => status),
+    ["cancelled"],
+  );
+  t.match(await desk.booking(uid), { status: "CANCELLED", syncStatus: "OK" });
+});
+
 t.test("owners' changes stay, and deleted events are created again", async (t) => {
   const desk = await start(t);
   await desk.select([], own).expect(200);

@@ -36,6 +36,8 @@ interface Sync {
   written: {
     event?: (WrittenEvent & { credentialId: string; calendarId: string }) | undefined;
     meeting?: (WrittenMeeting & { credentialId: string }) | undefined;
+    /** One of them is being created, and may be there without a note. */
+    isBegun?: true | undefined;
   };
   meetingUrl?: string | undefined;
   /** The first failed provider. */
@@ -90,13 +92,17 @@ export async function resyncAll(runtime: Runtime, handle: string, turn: number):
 }
 
 async function callProviders(sync: Sync): Promise<void> {
-  const { runtime, handle, stored } = sync;
-  if (statusAt(stored, runtime.now()) !== "ACCEPTED") {
-    await remove(sync, "event");
-    await remove(sync, "meeting");
-    return;
-  }
-  const target = destinationAmong(await selectionsOf(runtime, handle)) ?? (await lastDestination(sync));
+  const { runtime, stored } = sync;
+  const isAccepted = statusAt(stored, runtime.now()) === "ACCEPTED";
+  // Writing it again finds what a crash left without a note.
+  if (isAccepted || sync.written.isBegun) await putBoth(sync);
+  if (isAccepted) return;
+  await remove(sync, "event");
+  await remove(sync, "meeting");
+}
+
+async function putBoth(sync: Sync): Promise<void> {
+  const target = destinationAmong(await selectionsOf(sync.runtime, sync.handle)) ?? (await lastDestination(sync));
   await putMeeting(sync);
   if (target) await putEvent(sync, target);
 }
@@ -109,6 +115,7 @@ async function putMeeting(sync: Sync): Promise<void> {
   const { meeting: last } = written;
   const { credentialId } = account;
   const earlier = last?.credentialId === credentialId ? { earlier: last } : {};
+  if (!earlier.earlier) await note(sync, { isBegun: true });
   await attempt(sync, account, async () => {
     const event = await eventOf(runtime, handle, { stored, meeting: null });
     const meeting = await meetings.put(runtime, account, { event, ...earlier });
@@ -124,6 +131,7 @@ async function putEvent(sync: Sync, { account, calendars, calendarId }: Destinat
   const isSame = before?.credentialId === credentialId && before.calendarId === calendarId;
   if (!isSame) await remove(sync, "event");
   if (sync.written.event && !isSame) return;
+  if (!isSame) await note(sync, { isBegun: true });
   await attempt(sync, account, async () => {
     const stored = { ...sync.stored, meetingUrl: sync.meetingUrl ?? sync.stored.meetingUrl };
     const meeting = calendars.meeting && calendars.meeting === stored.location?.type ? calendars.meeting : null;
@@ -168,17 +176,24 @@ async function attempt(
   account: ProviderAccount | undefined,
   work: () => Promise<Sync["written"]>,
 ): Promise<void> {
-  const { runtime, handle, stored, lease } = sync;
-  lease.throwIfAborted();
+  sync.lease.throwIfAborted();
+  let state: Sync["written"];
   try {
-    sync.written = { ...sync.written, ...(await work()) };
+    state = await work();
   } catch (error) {
     // Without an account no provider was called; failures of Redis don't count against it.
     if (account === undefined || isRedisAway(error)) throw error;
     sync.failure ??= { account, error: error as Error };
     return;
   }
+  await note(sync, { ...state, isBegun: undefined });
+}
+
+/** Stores a change of the provider's state. */
+async function note(sync: Sync, change: Sync["written"]): Promise<void> {
+  const { runtime, handle, stored, lease } = sync;
   lease.throwIfAborted();
+  sync.written = { ...sync.written, ...change };
   await runtime.redis.hset(keys.booking(handle, stored.bookingUid), "written", JSON.stringify(sync.written));
 }
 
