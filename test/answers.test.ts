@@ -1137,6 +1137,10 @@ t.test("a weight, a length, a temperature or an age that is asked for is in the 
     ["how deep is the pool", "The pool is two metres deep.", "The pool opens at 10am."],
     ["how hot does the sauna get", "The sauna gets to 90 °C.", "The sauna is for 12 people."],
     ["how old is Gaz", "Gaz is 54 years old.", "Gaz built trams for 22 years."],
+    [
+      "The lighthouse is 40 feet high.",
+      "The island is four miles long. The lighthouse opens in May.",
+    ],
     ["ab welchem Alter darf man reiten", "Reiten darf man ab zehn Jahren.", "Reiten kostet 10 Euro.", "de"],
     ["combien pèse le vélo", "Le vélo pèse 14 kg.", "Le vélo a 14 vitesses.", "fr"],
   ];
@@ -1392,6 +1396,7 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
     "long headings": `${[1, 2, 3, 4].map((level) => `<h${level}>${long}</h${level}>`).join("")}<ul>${"<li>a b".repeat(10_000)}</ul>`,
     "elements side by side": `<p>${flood("<i>words</i>")}</p>`,
     "raised figures": `<p>${flood("9<sup>1</sup>")}</p>`,
+    "a long caption": `<table><caption>${"some words ".repeat(35)}</caption><tr><th>A<th>B</tr>${"<tr><td>a<td>1".repeat(8000)}</table>`,
     "long columns": `<table><tr><th>${long}<th>B</tr>${"<tr><td>a<td>b".repeat(4000)}</table>`,
   };
   const documents = {

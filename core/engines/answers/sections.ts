@@ -86,8 +86,16 @@ function withOwnLinks(pieces: readonly Block[], { text, start, links }: Block): 
   return pieces.map((piece, at) => ({ ...piece, links: links.filter((_, link) => places[link] === at) }));
 }
 
-/** The sentences, items and rows of a section in order. */
-export function unitsOf(section: Section): Unit[] {
+/** The sentences, items and rows of a section in order. They are kept with it, since each hit of a section looks for its neighbours. */
+export function unitsOf(section: Section): readonly Unit[] {
+  const units = knownUnits.get(section) ?? unitsIn(section);
+  knownUnits.set(section, units);
+  return units;
+}
+
+const knownUnits = new WeakMap<Section, readonly Unit[]>();
+
+function unitsIn(section: Section): Unit[] {
   const found: Unit[] = [];
   for (const [block, introductions] of introduced(section.blocks)) {
     const add = (text: string, start: number) =>
