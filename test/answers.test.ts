@@ -1137,7 +1137,11 @@ t.test("a weight, a length, a temperature or an age that is asked for is in the 
     ["how deep is the pool", "The pool is two metres deep.", "The pool opens at 10am."],
     ["how hot does the sauna get", "The sauna gets to 90 °C.", "The sauna is for 12 people."],
     ["how old is Gaz", "Gaz is 54 years old.", "Gaz built trams for 22 years."],
+    ["how old do I have to be to volunteer", "Volunteers are 16 or older.", "Older people volunteer too."],
+    ["how old is the mill", "The mill is 90 years old.", "The Old Corn Mill is by the river."],
+    ["quel âge a Marion", "Marion a 31 ans.", "Marion anime le club. Il est pour les enfants de 4 à 11 ans.", "fr"],
     [
+      "how high is the lighthouse",
       "The lighthouse is 40 feet high.",
       "The island is four miles long. The lighthouse opens in May.",
     ],

@@ -57,8 +57,8 @@ const SHAPE = 0.37;
 const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
-/** The shapes that a unit must contain by itself: a time or a number in the next sentence is mostly of something else. */
-const OWN: ReadonlySet<Shape> = new Set(["clock", "time", "things"]);
+/** The shapes that may be in the sentence before or after. Other figures there are mostly of something else. */
+const BESIDE_SHAPES: ReadonlySet<Shape> = new Set(["amount", "duration", "count"]);
 
 /** Bonuses for the visitor's page, the question's language, and a near embedding. */
 const OWN_PAGE = 0.1;
@@ -246,19 +246,24 @@ export function strengthOf(strengths: Strengths, likeness: Likeness): number {
   return best;
 }
 
-/** How much of a part of the question a unit contains, 0 to 1; most shapes may also be in the unit before or after. */
+/** How much of a part of the question a unit contains, 0 to 1. */
 function heldAt(readings: readonly Reading[], at: number, { words, shape }: Part): number {
   if (!shape) return strengthOf(readings[at]!.strengths, words[0]!);
   const isShaped = (reading?: Reading) => reading !== undefined && isOfShape(reading, shape, words);
   if (isShaped(readings[at])) return 1;
-  if (OWN.has(shape)) return 0;
-  return isShaped(readings[at - 1]) || isShaped(readings[at + 1]) ? BESIDE : 0;
+  const isBeside = BESIDE_SHAPES.has(shape) && (isShaped(readings[at - 1]) || isShaped(readings[at + 1]));
+  return isBeside ? BESIDE : 0;
 }
 
-/** True if a unit contains a shape, or a word for it. */
-function isOfShape({ unit, strengths, shapes }: Reading, shape: Shape, words: readonly Likeness[]): boolean {
-  const isShaped = shapes.get(shape) ?? holdsShape(unit.text, shape, unit.section.language);
-  shapes.set(shape, isShaped);
-  // "Find" of "where can I find you" is said of many things.
-  return isShaped || (shape !== "place" && words.some((likeness) => strengthOf(strengths, likeness) > NAMED));
+/** True if a unit contains a shape, or a word for it. "Find" of "where can I find you" is said of many things, and "old" without a number too. */
+function isOfShape(reading: Reading, shape: Shape, words: readonly Likeness[]): boolean {
+  if (isHeld(reading, shape)) return true;
+  if (shape === "place" || (shape === "age" && !isHeld(reading, "things"))) return false;
+  return words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED);
+}
+
+function isHeld({ unit, shapes }: Reading, shape: Shape): boolean {
+  const isKnown = shapes.get(shape) ?? holdsShape(unit.text, shape, unit.section.language);
+  shapes.set(shape, isKnown);
+  return isKnown;
 }
