@@ -183,6 +183,17 @@ t.test("a cell that is asked for by its row and column is the answer, with both 
   t.match(say(plans("Tarif|Monatlich|Jährlich", priced), "Was kostet Team monatlich?"), "- **Team** Monatlich: $15\n");
 });
 
+t.test("a number is a price if the caption or the columns of its table name the currency", async (t) => {
+  const rows = `<tr><td>Adult</td><td>9.50</td><td>16.00</td></tr><tr><td>Child</td><td>4.80</td><td>8.00</td></tr>`;
+  const fares = (caption: string, one = "Single") =>
+    `<table><caption>${caption}</caption><tr><th>Passenger</th><th>${one}</th><th>Return</th></tr>${rows}</table><p>Adult helpers on a return to the island pay £42.</p>`;
+  const say = (html: string) =>
+    replyTo(openLibrary([pageSource(html)]), readQuestion("how much is an adult return", "en")).markdown;
+  t.match(say(fares("Fares in pounds")), "**Adult** Return: 16.00");
+  t.match(say(fares("Fares", "Single, in pounds")), "**Adult** Return: 16.00");
+  t.notMatch(say(fares("Winners of the £50 cup")), /^- \*\*Adult/);
+});
+
 t.test("a follow-up for a duration is not answered by the column of the price before", async (t) => {
   const grooming = plans("Coat|Full groom|Takes about", [
     ["Short", "£38", "1 hour"],

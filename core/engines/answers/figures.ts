@@ -68,8 +68,13 @@ export function figuresIn(text: string, language: string): Set<string> {
   const written = wordsIn(rest.replace(NUMBER, ";"), language).filter(({ text: word }) => /^\d+$/.test(word));
   for (const { text: number } of written) found.add(`number ${number}`);
   if (spansIn(rest, language).some(({ count }) => count === "1")) found.add("number 1");
-  for (const [unit] of rest.matchAll(UNIT_NAMED)) found.add(`unit ${unitNamed(unit)}`);
+  for (const unit of unitsNamedIn(rest)) found.add(`unit ${unit}`);
   return found;
+}
+
+/** The units of amounts that a text names without a number, such as `GBP` for "in pounds". */
+export function unitsNamedIn(text: string): (string | undefined)[] {
+  return [...text.matchAll(UNIT_NAMED)].map(([name]) => unitNamed(name));
 }
 
 /** True if a claim is among the figures of a text; amounts, times and numbers are compared by value. */

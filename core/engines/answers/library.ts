@@ -3,6 +3,7 @@ import { fold } from "../../platform/characters.ts";
 import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
+import { unitsNamedIn } from "./figures.ts";
 import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
@@ -263,7 +264,15 @@ function isOfShape(reading: Reading, shape: Shape, words: readonly Likeness[]): 
 }
 
 function isHeld({ unit, shapes }: Reading, shape: Shape): boolean {
-  const isKnown = shapes.get(shape) ?? holdsShape(unit.text, shape, unit.section.language);
+  const isPrice = () => shape === "amount" && isPriced(unit);
+  const isKnown = shapes.get(shape) ?? (holdsShape(unit.text, shape, unit.section.language) || isPrice());
   shapes.set(shape, isKnown);
   return isKnown;
+}
+
+/** True for a row with a number whose caption or columns name the currency, such as "Fares in pounds". */
+function isPriced({ block: { cells = [], columns = [] }, introductions }: Unit): boolean {
+  if (!cells.slice(1).some((cell) => /^\d[\d.,]*$/.test(cell))) return false;
+  const names = [...introductions.map(({ text }) => text), ...columns].join(" ; ");
+  return unitsNamedIn(names).some((unit) => unit !== "%");
 }
