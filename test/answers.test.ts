@@ -1488,6 +1488,14 @@ t.test("one word is found in both numbers, with its accents and without, where a
   t.equal(plainWords("हिन्दी, भाषा!"), "हिन्दी भाषा", "a mark divides no word");
 });
 
+t.test("an everyday verb of a Spanish question needs no accent", async (t) => {
+  const html =
+    "<h2>Pago</h2><p>Efectivo, tarjeta y Bizum.</p><h2>Piezas</h2><p>Montamos las que traiga el cliente.</p>";
+  const library = openLibrary([pageSource(html, { language: "es" })]);
+  for (const ask of ["aceptáis bizum", "aceptais bizum"])
+    t.equal(replyTo(library, readQuestion(ask, "es")).kind, "answer", ask);
+});
+
 t.test("a question of one strange word is read in no time", async (t) => {
   const library = openLibrary([documentSource("Der Preis der Wohnung beträgt 12 Euro.")]);
   for (const piece of ["a", "ŉ", "ﷺ", "wohnungs", "-", "ab-", "京", "1", "'"])
