@@ -142,6 +142,7 @@ export const signInForm = s.object({
 const redirectUri = s.string({ minLength: 1, maxLength: 500 });
 const clientId = s.string({ maxLength: 4000 });
 const resource = s.optional(s.string({ maxLength: 500 }));
+const scope = s.optional(s.string({ maxLength: 500 }));
 
 /** `POST /oauth/register` (RFC 7591, section 2); further metadata is dropped. */
 export const clientRegistration = s.object({
@@ -167,7 +168,7 @@ const authorizationFields = {
   code_challenge: s.optional(s.string({ maxLength: 128 })),
   code_challenge_method: s.optional(s.string({ maxLength: 40 })),
   resource,
-  scope: s.optional(s.string({ maxLength: 500 })),
+  scope,
   state: s.optional(s.string({ maxLength: 1000 })),
 };
 /** `GET /oauth/authorize` (RFC 6749, section 4.1.1, with RFC 7636 and RFC 8707). */
@@ -183,6 +184,7 @@ export const tokenRequest = s.object({
   code_verifier: s.optional(s.string({ maxLength: 128 })),
   refresh_token: s.optional(s.string({ maxLength: 1000 })),
   resource,
+  scope,
 });
 /** An access token (RFC 6749, section 5.1). */
 export const issuedToken = s.object({

@@ -293,8 +293,8 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
     const answer = await fetch(`${service.url}/oauth/token`, { method: "POST", body });
     return { status: answer.status, body: (await answer.json()) as Record<string, string> };
   };
-  const signIn = async () => {
-    await browser.open(address(service, { client_id }));
+  const signIn = async (more: Record<string, string> = {}) => {
+    await browser.open(address(service, { client_id, ...more }));
     const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
     const code = back.searchParams.get("code") ?? "";
     const form = { grant_type: "authorization_code", code, redirect_uri: callback, code_verifier: verifier };
@@ -332,6 +332,17 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   t.same(await Promise.all([works(third.access_token), works(first.access_token)]), [401, 401]);
   t.match(await refresh(third.refresh_token), refused);
 
+  const two = await signIn({ scope: "agent.pages.read agent.bookings.read" });
+  const fewer = (await refresh(two.refresh_token, { scope: "agent.pages.read offline_access" })).body;
+  t.match(fewer, { scope: "agent.pages.read" }, "it may ask for less");
+  t.equal(claimsOf(fewer).scope, "agent.pages.read", "and the token has less");
+  const none = { scope: "agent.knowledge.read" };
+  t.match(await refresh(fewer.refresh_token, none), { status: 400, body: { error: "invalid_scope" } });
+  const whole = (await refresh(fewer.refresh_token)).body;
+  t.match(whole, { scope: "agent.pages.read agent.bookings.read" }, "the refresh token keeps all");
+  await (await service.as("user_acme")).delete(`/v2/account/sessions/${claimsOf(whole).sid}`).expect(204);
+  t.match(await refresh(whole.refresh_token), refused);
+
   const { refresh_token } = await signIn();
   const owner = await service.as("user_acme");
   const { sessions } = (await owner.get("/v2/account/sessions").expect(200)).body;
@@ -340,6 +351,10 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   t.match(await refresh(refresh_token), refused, "a revoked session is not refreshed");
   t.same(await keyNames(service.runtime.redis, "oauth-refresh:*"), []);
 });
+
+function claimsOf({ access_token = "" }: Record<string, string>): { scope: string; sid: string } {
+  return JSON.parse(Buffer.from(access_token.split(".")[1] ?? "", "base64url").toString());
+}
 
 const verifier = randomBytes(32).toString("base64url");
 const challenge = createHash("sha256").update(verifier).digest("base64url");

@@ -126,13 +126,27 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
   const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
   // A request by another client doesn't consume the token.
   if (grant === undefined || !isFor(grant, input)) throw refused();
+  const scopes = refreshedScopes(grant, input);
   const now = Date.now();
   const use = { sessionId, round, now, expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS };
   const [became, next] = await scripts.useRefresh(redis, { grant: key, sessions: keys.sessions(userId) }, use);
   if (became !== "used") throw refused();
-  const claims = { userId, email: grant.email, sessionId, grant, expiresAt: now + TOKEN_SECONDS * 1000 };
+  const claims = {
+    userId,
+    email: grant.email,
+    sessionId,
+    grant: { ...grant, scopes },
+    expiresAt: now + TOKEN_SECONDS * 1000,
+  };
   const token = await issueToken(runtime, claims);
-  return issued(runtime, { token, scopes: grant.scopes, refresh: [userId, sessionId, Number(next)] });
+  return issued(runtime, { token, scopes, refresh: [userId, sessionId, Number(next)] });
+}
+
+/** The scopes of a refreshed token: those of the grant, or fewer (RFC 6749, section 6). Unknown ones beside them are ignored. */
+function refreshedScopes({ scopes }: ClientGrant, { scope }: TokenRequest): string[] {
+  const kept = scope ? scopes.filter((one) => scope.split(" ").includes(one)) : scopes;
+  if (kept.length === 0) throw oauthFailure("invalid_scope", `The scopes are ${scopes.join(", ")}.`);
+  return kept;
 }
 
 function refused(): Error {
