@@ -307,6 +307,18 @@ t.test("a member has its address after an import that was killed before it wrote
   t.equal(await userOfEmail(runtime.redis, "user_1@example.com"), "user_1");
 });
 
+t.test(
+  "a broken record of a sender stops an export before its first line, and is named without its content",
+  async (t) => {
+    const { runtime, ...service } = await startService(t);
+    await service.handle("acme");
+    await runtime.redis.zadd(keys.senders("acme"), 1, "sender_a");
+    await runtime.redis.hset(keys.sender("acme", "sender_a"), { version: 1, json: "secret {" });
+    const lines = exportHandle(runtime, "acme");
+    await t.rejects(lines.next(), { message: "The record sender:{acme}:sender_a is no JSON." });
+  },
+);
+
 t.test("a wrong file is refused with its line, and nothing is written", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

@@ -152,7 +152,7 @@ export class Records<T> {
 
 /** A record and its version, or undefined. */
 export async function readRecord<T>(redis: Redis, key: string): Promise<Versioned<T> | undefined> {
-  const [record] = recordsIn<T>([await redis.hmget(key, "json", "version")]);
+  const [record] = recordsIn<T>([key], [await redis.hmget(key, "json", "version")]);
   return record;
 }
 
@@ -173,12 +173,22 @@ export async function readRecords<T>(
   const rows = await pipelined(redis, (pipeline) => {
     for (const id of ids) pipeline.hmget(record(id), "json", "version");
   });
-  return recordsIn(rows as (string | null)[][]);
+  return recordsIn(ids.map(record), rows as (string | null)[][]);
 }
 
-/** The records of replies with the fields json and version. */
-function recordsIn<T>(rows: (string | null)[][]): Versioned<T>[] {
-  return rows.flatMap(([json, version]) => (json ? [{ ...(JSON.parse(json) as T), version: Number(version) }] : []));
+/** The records of replies with the fields json and version; throws the key of a broken one, not its content. */
+function recordsIn<T>(keys: string[], rows: (string | null)[][]): Versioned<T>[] {
+  return rows.flatMap(([json, version], at) =>
+    json ? [{ ...parsed<T>(keys[at] as string, json), version: Number(version) }] : [],
+  );
+}
+
+function parsed<T>(key: string, json: string): T {
+  try {
+    return JSON.parse(json) as T;
+  } catch {
+    throw new Error(`The record ${key} is no JSON.`);
+  }
 }
 
 /** Status and slug are also stored next to the JSON: the status for readers that need nothing else. */
