@@ -10,7 +10,7 @@ import { startDavProxy } from "../fixtures/providers/dav-proxy.ts";
 import { startHostileDav } from "../fixtures/providers/hostile-dav.ts";
 import { type LyingDav, multistatus, resource, startLyingDav } from "../fixtures/providers/lying-dav.ts";
 import { hasRadicale, type Radicale, startRadicale } from "../fixtures/providers/radicale.ts";
-import { keyNames } from "../fixtures/redis.ts";
+import { afterReply, keyNames } from "../fixtures/redis.ts";
 import { openStage } from "../fixtures/scheduling/owner.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
@@ -681,6 +681,28 @@ t.test("a slow reading of another process overwrites no newer one", async (t) =>
   await reading;
   t.same(await taken(), [10, 14]);
   t.same(await keyNames(service.runtime.redis, "calendar-draft:*"), []);
+});
+
+t.test("busy times of a selection that has ended meanwhile replace no others", async (t) => {
+  const { taken, owner, service, credentials } = await startLies(t);
+  const [{ credentialId }] = await credentials();
+  await service.runtime.redis.hset(keys.busyState("acme"), "source", "another");
+  const selection = { credentialId, busyCalendarIds: [] };
+  const deselect = () => owner.post(`${owned}/selected-calendars`).send(selection).expect(200);
+  afterReply(service.runtime.redis, { name: "hscan" }, deselect);
+  await pullCalendars(service.runtime, { handle: "acme" }, { due: 0 });
+  t.same(await taken(), []);
+});
+
+t.test("a pull that found no calendar clears no busy times of one that was selected meanwhile", async (t) => {
+  const { taken, owner, service, credentials, select } = await startLies(t);
+  const [{ credentialId }] = await credentials();
+  await owner.post(`${owned}/selected-calendars`).send({ credentialId, busyCalendarIds: [] }).expect(200);
+  t.same(await taken(), []);
+  // The pull reads the selection at its beginning and once it has read the calendars.
+  afterReply(service.runtime.redis, { name: "hgetall", nth: 2 }, select);
+  await pullCalendars(service.runtime, { handle: "acme" }, { due: 0 });
+  t.same(await taken(), [10]);
 });
 
 t.test("accounts of slow servers are read after the others of their handle", async (t) => {

@@ -14,12 +14,13 @@ import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
+import { retryOnConflict } from "../store/retry.ts";
 import { readingField, type StoredReading, storedObjects, tagsIn, writeReading } from "./busy-objects.ts";
 import { resyncAll } from "./calendar-events.ts";
 import { readCatalogSnapshot } from "./catalog.ts";
 import { updateHealth } from "./credentials.ts";
 import { type Selection, type StoredSelection, selectionsOf } from "./selections.ts";
-import { clearBusy, confirmBusy, replaceBusy } from "./times.ts";
+import { busySource, keepBusy, replaceBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars, and age of busy times that a booking has read again (docs/reference.md, "Slots"). */
 const PULL_INTERVAL_MS = 5 * 60_000;
@@ -53,7 +54,7 @@ export async function pullCalendars(
   { due }: Pick<JobAttempt, "due">,
 ): Promise<void> {
   // A pull that was running when the last calendar went may have written its times afterwards.
-  if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return clearBusy(runtime, handle);
+  if ((await runtime.redis.hlen(keys.selectedCalendars(handle))) === 0) return updateBusy(runtime, handle);
   await pullNow(runtime, handle, due);
 }
 
@@ -159,20 +160,28 @@ function effortOf({ account: { status, credentialId } }: Selection): number {
 }
 
 /**
- * Brings busy times to the stored objects of the calendars that are selected now, since the selection may change during a long pull.
- * Without `at`, the instant of their reading, some are not read yet, and the times age on.
+ * Brings busy times to the stored objects of the calendars that are selected now, since the selection may change during a long pull; again
+ * if another process stores some meanwhile. Without `at`, the instant of their reading, some are not read yet, and the times age on.
  */
 async function updateBusy(runtime: Runtime, handle: string, at?: number): Promise<void> {
+  const update = async (): Promise<true | undefined> => (await tryUpdate(runtime, handle, at)) || undefined;
+  await retryOnConflict(runtime.redis, keys.busyState(handle), update);
+}
+
+/** False if other busy times were stored meanwhile. */
+async function tryUpdate(runtime: Runtime, handle: string, at: number | undefined): Promise<boolean> {
+  // First, so that whatever is stored after the reads below begin is noticed.
+  const last = await busySource(runtime, handle);
   const objects = (await selectionsOf(runtime, handle)).flatMap(({ account, busyCalendarIds }) =>
     busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
   );
-  if (objects.length === 0) return clearBusy(runtime, handle);
   const readAt = at ?? Number((await runtime.redis.hget(keys.busyState(handle), "at")) ?? 0);
+  if (objects.length === 0) return keepBusy(runtime, handle, { last, readAt });
   const source = await sourceOf(runtime, objects);
-  if (await confirmBusy(runtime, handle, { source, readAt })) return;
+  if (source === last) return keepBusy(runtime, handle, { last, source, readAt });
   const busy: BusyInterval[] = [];
   for (const key of objects) await addBusy(runtime, key, busy);
-  await replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, busy), source, readAt });
+  return replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, busy), last, source, readAt });
 }
 
 /** Adds the busy times of a calendar. One that exceeds the handle's limit is left out and read as a whole next time. */

@@ -6,6 +6,7 @@ import { day, minute } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
+import { scripts } from "../store/scripts.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 
 /** The time of a booking with its buffers, in ms. */
@@ -80,15 +81,28 @@ export function bookedTimes(times: Times, now: number, except?: string): BookedT
   return times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
 }
 
+/** A reading of the calendars that are selected: its real ms, and what identifies the calendar states; without a source none is selected. */
+interface BusyReading {
+  readAt: number;
+  source?: string | undefined;
+  /** The source of the stored busy times before the reading (`busySource`); absent: whatever they are. */
+  last?: string | undefined;
+}
+
+/** What identifies the calendar states of the stored busy times; "" without any. */
+export async function busySource({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
+  return (await redis.hget(keys.busyState(handle), "source")) ?? "";
+}
+
 /**
- * Replaces the busy times of a handle in one step; overlapping ones are merged. `readAt` is the real time of the reading in ms, `source`
- * identifies the calendar states. The caller must omit own bookings that a calendar echoes.
+ * Replaces the busy times of a handle in one step; overlapping ones are merged. False, without a change, if others were stored since the
+ * reading began: they may be newer. The caller must omit own bookings that a calendar echoes.
  */
 export async function replaceBusy(
   { redis, id }: Pick<Runtime, "redis" | "id">,
   handle: string,
-  { blocks, readAt, source = "" }: { blocks: readonly { from: number; to: number }[]; readAt: number; source?: string },
-): Promise<void> {
+  { blocks, source = "", ...reading }: BusyReading & { blocks: readonly { from: number; to: number }[] },
+): Promise<boolean> {
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
   for (const some of batchesOf(merged, BATCH_SIZE)) {
@@ -97,36 +111,26 @@ export async function replaceBusy(
       transaction.zadd(draft, ...members).expire(draft, DRAFT_TTL_SECONDS);
     });
   }
-  await transact(redis, (transaction) => {
-    if (merged.length === 0) transaction.del(keys.busy(handle));
-    else transaction.rename(draft, keys.busy(handle)).persist(keys.busy(handle));
-    transaction.hset(keys.busyState(handle), { at: readAt, source });
-    transaction.incr(keys.timesVersion(handle));
-  });
+  const change = merged.length > 0 ? "replace" : "empty";
+  return (await scripts.writeBusy(redis, busyKeys(handle, draft), { ...reading, source, change })) === "written";
 }
 
 /** Busy times per batch, and seconds after which those of a crashed process expire. */
 const BATCH_SIZE = 1000;
 const DRAFT_TTL_SECONDS = 60;
 
-/** Confirms that the stored busy times are still current; false if they come from another source. */
-export async function confirmBusy(
+/** Confirms that the stored busy times are current, or, if no calendar is selected, clears them. False as `replaceBusy`. */
+export async function keepBusy(
   { redis }: Pick<Runtime, "redis">,
   handle: string,
-  { source, readAt }: { source: string; readAt: number },
+  reading: BusyReading,
 ): Promise<boolean> {
-  const state = keys.busyState(handle);
-  if ((await redis.hget(state, "source")) !== source) return false;
-  await redis.hset(state, "at", readAt);
-  return true;
+  const change = reading.source === undefined ? "empty" : "confirm";
+  return (await scripts.writeBusy(redis, busyKeys(handle), { ...reading, change })) === "written";
 }
 
-/** Clears the busy times of a handle without selected calendars. */
-export async function clearBusy({ redis }: Pick<Runtime, "redis">, handle: string): Promise<void> {
-  await transact(redis, (transaction) => {
-    transaction.del(keys.busy(handle), keys.busyState(handle));
-    transaction.incr(keys.timesVersion(handle));
-  });
+function busyKeys(handle: string, draft = keys.busyDraft(handle, "")) {
+  return { busy: keys.busy(handle), draft, state: keys.busyState(handle), times: keys.timesVersion(handle) };
 }
 
 function parsed(member: string): BookedTime {

@@ -1,3 +1,4 @@
+// Over 300 lines: the table of the scripts.
 import type { OutboxEntry, RunEnd } from "../platform/runtime.ts";
 import { script, scriptsOf } from "./script.ts";
 
@@ -264,6 +265,10 @@ export const scripts = scriptsOf({
   // scheduling
   writeReading: script(["objects", "draft"], { blobs: ["last"] }).of<
     { last: string; isWhole: boolean; removed: string[]; keepSeconds: number },
+    "written" | "outdated"
+  >(),
+  writeBusy: script(["busy", "draft", "state", "times"]).of<
+    { last?: string | undefined; change: "replace" | "empty" | "confirm"; source?: string | undefined; readAt: number },
     "written" | "outdated"
   >(),
   writeBooking: script(
