@@ -1,11 +1,13 @@
 import t from "tap";
 import { sendJob } from "../core/campaigns/delayed-sends.ts";
 import { fireRules, sendRule } from "../core/campaigns/rule-sends.ts";
+import { sendLeadCode, verifyLead } from "../core/leads/verification.ts";
 import { addressDigest } from "../core/platform/address.ts";
+import { sixDigits } from "../core/platform/sealing.ts";
 import { keys } from "../core/store/keys.ts";
 import { rules, startCampaign } from "../fixtures/campaigns.ts";
 import { eraseAfter } from "../fixtures/leads.ts";
-import { keyNames, storedText } from "../fixtures/redis.ts";
+import { afterReply, keyNames, storedText } from "../fixtures/redis.ts";
 import { eventually } from "../fixtures/service.ts";
 import { passDelays, stopClock } from "../fixtures/time.ts";
 
@@ -641,6 +643,52 @@ t.test("a lead that is sent several times at once gets one code", async (t) => {
   t.same(codes, Array(3).fill(codes[0]));
   const path = `/v2/public/handles/acme/leads/${leadId}/verify`;
   await service.visitor.post(path).send({ code: codes[0] }).expect(200);
+});
+
+t.test("mails of codes that follow a used one at once have one code, and the used one verifies no more", async (t) => {
+  const { service, sending, capture } = await startCampaign(t, { workers: false });
+  const { runtime } = service;
+  await sending.owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  const lead = { email: "ada@example.com", campaignId: "cmp_checked" };
+  const leadId = await capture(lead);
+  const codes = async (): Promise<string[]> => {
+    const { messages } = (await sending.owner.get(`${sending.root}/messages`).expect(200)).body;
+    const contents = messages.map(({ messageId }: { messageId: string }) =>
+      runtime.redis.hget(keys.message("acme", messageId), "content"),
+    );
+    return (await Promise.all(contents)).map((json) => /\d{6}/.exec(JSON.parse(json ?? "").subject)?.[0] ?? "");
+  };
+  const send = (round: string) => sendLeadCode(runtime, { handle: "acme", leadId, round });
+  await send("code_first");
+  const [used] = await codes();
+  const verify = () => service.visitor.post(`/v2/public/handles/acme/leads/${leadId}/verify`).send({ code: used });
+  await verify().expect(200);
+  await capture({ ...lead, name: "Eve" });
+  afterReply(runtime.redis, { name: "hget", key: keys.leadCode("acme", leadId) }, () => send("code_second"));
+  await verify().expect(400);
+  await send("code_third");
+  const [third, second] = await codes();
+  t.equal(third, second);
+  t.not(second, used);
+});
+
+t.test("a lead that is verified while its code is mailed again gets no other code", async (t) => {
+  const { service, sending, capture } = await startCampaign(t, { workers: false });
+  const { runtime } = service;
+  await sending.owner
+    .post("/v2/handles/acme/campaigns")
+    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
+    .expect(201);
+  const leadId = await capture({ email: "ada@example.com", campaignId: "cmp_checked" });
+  await sendLeadCode(runtime, { handle: "acme", leadId, round: "code_first" });
+  const code = sixDigits(runtime.env.SECRET_KEY, "lead code", "code_first");
+  const key = keys.lead("acme", leadId);
+  afterReply(runtime.redis, { name: "hmget", key }, () => verifyLead(runtime, { handle: "acme", leadId, code }));
+  await sendLeadCode(runtime, { handle: "acme", leadId, round: "code_second" });
+  t.equal((await sending.owner.get(`${sending.root}/messages`).expect(200)).body.messages.length, 1);
 });
 
 t.test("verified data changes only with a code, and nobody learns that it was verified", async (t) => {

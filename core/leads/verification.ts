@@ -12,7 +12,6 @@ import type { Runtime } from "../platform/runtime.ts";
 import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord, requireRecord, type Versioned } from "../store/records.ts";
-import { transact } from "../store/redis.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { digestTag, hasToken } from "../store/throttle.ts";
@@ -49,18 +48,11 @@ export async function sendLeadCode(
   // Too many codes for one address: the newest that was sent still counts.
   if (!(await hasToken(runtime, { name: "lead-code", tag, ...CODE_LIMIT }))) return;
   const expiresAt = Date.now() + CODE_TTL_MS;
-  const stored = keys.leadCode(handle, leadId);
-  if (await runtime.redis.hexists(stored, "used")) await runtime.redis.del(stored);
-  // A code that is still good is sent again: mails of requests at once may arrive in any order.
-  const [, , , good] = await transact(runtime.redis, (transaction) => {
-    transaction
-      .hsetnx(stored, "round", round)
-      .hset(stored, "wrong", 0)
-      .pexpire(stored, CODE_TTL_MS)
-      .hget(stored, "round");
-  });
-  const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, good as string);
-  const content = { ...(await codeMail(runtime, handle, { lead, code })), expiresAt };
+  const issue = () => tryIssue(runtime, { handle, leadId, round });
+  const issued = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), issue);
+  if (issued === "over") return;
+  const code = sixDigits(runtime.env.SECRET_KEY, codePurpose, issued.round);
+  const content = { ...(await codeMail(runtime, handle, { lead: issued.lead, code })), expiresAt };
   await unlessErased(() =>
     acceptMessage(runtime, {
       handle,
@@ -73,6 +65,18 @@ export async function sendLeadCode(
       content,
     }),
   );
+}
+
+/** The lead and the round of its code; "over" if it awaits none any more, undefined if it has changed since it was read. */
+async function tryIssue(
+  { redis }: Runtime,
+  { handle, leadId, round }: JobData<"leads.send-code">,
+): Promise<{ lead: StoredLead; round: string } | "over" | undefined> {
+  const scriptKeys = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId) };
+  const lead = await readRecord<StoredLead>(redis, scriptKeys.lead);
+  if (lead === undefined || !awaitsCode(lead)) return "over";
+  const issued = await scripts.issueLeadCode(redis, scriptKeys, { round, version: lead.version, ttlMs: CODE_TTL_MS });
+  return issued === "changed" ? undefined : { lead, round: issued };
 }
 
 /**
@@ -102,7 +106,7 @@ async function tryCode(
   const next = verified(stored, new Date(runtime.now()).toISOString());
   const isNew = lead.status === "UNVERIFIED";
   const caused = isRight ? leadJobs(runtime, handle, { type: "lead.verified", lead: next, isNew }) : [];
-  const tried = { isRight, maxWrong: MAX_WRONG_CODES, version, json: JSON.stringify(next) };
+  const tried = { round: round ?? undefined, isRight, maxWrong: MAX_WRONG_CODES, version, json: JSON.stringify(next) };
   return queues.step(handle, caused, (outbox, jobs) => {
     const scriptKeys = { code: keys.leadCode(handle, leadId), lead: keys.lead(handle, leadId), outbox };
     return scripts.tryLeadCode(redis, scriptKeys, { ...tried, jobs });

@@ -187,8 +187,9 @@ export const scripts = scriptsOf({
     { field: string; item: string; maxMails: number; hourMs: number; keepMs: number },
     string
   >(),
+  issueLeadCode: script(["code", "lead"]).of<{ round: string; version: number; ttlMs: number }, string>(),
   tryLeadCode: script(["code", "lead", "outbox"], { blobs: ["json"] }).of<
-    { isRight: boolean; maxWrong: number; version: number; json: string; jobs: Jobs },
+    { round?: string | undefined; isRight: boolean; maxWrong: number; version: number; json: string; jobs: Jobs },
     "verified" | "wrong" | "ended" | "unknown" | "changed"
   >(),
   recordConversion: script(["lead", "conversions", "outbox"]).of<
