@@ -146,6 +146,14 @@ t.test("a body that ends inside something, or is nested too deep, is refused at 
   t.match(renderTemplate(parseTemplate({ subject: "s", html: links, text: null }), {}).text, /See .*this/s);
 });
 
+t.test("markup in the raw text of an element is nested as deep as it likes", (t) => {
+  for (const name of ["noscript", "noembed", "noframes", "iframe"]) {
+    const html = `<${name}>${`<${name}>`.repeat(20_000)}x</${name}>`;
+    t.ok(parseTemplate({ subject: "s", html, text: null }), name);
+  }
+  t.end();
+});
+
 t.test("a body of placeholders costs time that grows with its length, wherever they are", (t) => {
   const length = 240_000;
   const bodies = {

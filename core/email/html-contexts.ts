@@ -108,9 +108,10 @@ function reasonAgainst(before: string): string {
 /** The context of a placeholder in a URL, given the text before it and the text from it on. */
 function contextInAddress(before: string, from: string, refuse: (why: string) => never): HtmlContext {
   const head = asBrowsersRead(before);
-  const after = asBrowsersRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
+  // Read where it decides only: a tag may have a hundred placeholders before a long text.
+  const after = () => asBrowsersRead(from.slice(from.indexOf("}}") + 2).replace(/\{\{.*?\}\}/g, "x"));
   if (/^[^?#]*&/.test(head)) refuse("a placeholder can't follow & in the path of an address; write %26");
-  if (head === "" && /^[a-z0-9+.-]*(:|&(?!amp;))/i.test(after))
+  if (head === "" && /^[a-z0-9+.-]*(:|&(?!amp;))/i.test(after()))
     refuse("the scheme of an address can't come from a value");
   if (head === "") return "address";
   if (!hasSafeScheme(head)) refuse("the address before the placeholder is not one of http, https, mailto or tel");
@@ -118,7 +119,7 @@ function contextInAddress(before: string, from: string, refuse: (why: string) =>
   if (/^(mailto|tel):/i.test(head)) return "mailbox";
   const [, host] = /^(?:https?:\/*|\/\/+)([^/]*)$/i.exec(head) ?? [];
   if (host === undefined) return "path";
-  return /[\p{L}\p{N}]$/u.test(host) && !/^[^/?#]/.test(after) ? "after host" : "host";
+  return /[\p{L}\p{N}]$/u.test(host) && !/^[^/?#]/.test(after()) ? "after host" : "host";
 }
 
 /** Browsers drop control characters and spaces around a URL, and read `\\` as `/`. */

@@ -14,6 +14,7 @@ import type { Infer, Input } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { isBlank } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
+import { MAX_NESTING } from "../platform/html.ts";
 import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -194,13 +195,15 @@ export function renderTemplate(
   };
 }
 
-/** The text part of an HTML mail. The HTML is nested as browsers do it first: the converter's own nesting is unbounded. */
+/** The text part of an HTML mail. The HTML is nested as browsers do it first, or the converter would nest what they don't. */
 function textOf(html: string): string {
   return convert(serialize(parse(html)), textOptions);
 }
 
 const textOptions = {
   wordwrap: false as const,
+  // The converter also nests the raw text of an iframe. The elements of a body are nested 100 deep at most, within those of the document.
+  limits: { maxDepth: MAX_NESTING + 50, ellipsis: "" },
   selectors: [
     { selector: "a", options: { hideLinkHrefIfSameAsText: true } },
     { selector: "img", format: "skip" },
