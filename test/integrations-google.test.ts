@@ -243,6 +243,21 @@ t.test("an attempt that was repeated, or ended before it could be noted, leaves 
   t.equal(moved.id, id);
 });
 
+t.test(
+  "a provider that refuses connections degrades its account and the bookings, as any failure of it does",
+  async (t) => {
+    const desk = await start(t, { workers: [] });
+    await desk.select([own], own).expect(200);
+    const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+    await desk.google.close();
+    await t.rejects(syncBooking(desk.service.runtime, { handle: "acme", bookingUid }), { message: /^google: / });
+    t.match(await desk.booking(bookingUid), { syncStatus: "DEGRADED" });
+    await desk.refresh();
+    const { credentials } = (await desk.owner.get(`${owned}/integrations`).expect(200)).body;
+    t.match(credentials, [{ status: "DEGRADED" }]);
+  },
+);
+
 t.test("an event of an attempt that ended before it could be noted goes with its cancelled booking", async (t) => {
   const desk = await start(t, { workers: [] });
   const { runtime } = desk.service;

@@ -44,6 +44,13 @@ export async function atInput<T>(path: string, calling: Promise<T>): Promise<T> 
   }
 }
 
+const failures = new WeakSet<object>();
+
+/** True for the failure of a call to another server: its code may be that of a failed connection to Redis. */
+export function isOutboundFailure(error: Error): boolean {
+  return failures.has(error);
+}
+
 const TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_048_576;
@@ -122,7 +129,11 @@ export class Outbound {
     const path = `${url.pathname}${url.search}`;
     const request = { origin: url.origin, path, method: method as "GET", body: body ?? null };
     const limits: Limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES, beyond: "fail", ...call };
-    return exchange(dispatcher, { ...request, headers: { "accept-encoding": "identity", ...headers } }, limits);
+    const whole = { ...request, headers: { "accept-encoding": "identity", ...headers } };
+    return exchange(dispatcher, whole, limits).catch((error: Error) => {
+      failures.add(error);
+      throw error;
+    });
   }
 
   /** The parsed address, if scheme and host are allowed. */

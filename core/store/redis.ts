@@ -1,5 +1,6 @@
 import { type ChainableCommander, Cluster, type Command, Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Env } from "../platform/env.ts";
+import { isOutboundFailure } from "../platform/outbound.ts";
 
 /**
  * Connects as the settings say, for commands or for blocking reads, which wait indefinitely. Commands fail within 2 s if Redis hangs;
@@ -204,7 +205,7 @@ export function isRedisUnwritable(error: unknown): boolean {
 
 /** True for errors that mean "Redis can't serve now" and not "the command was wrong". */
 export function isRedisAway(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+  if (!(error instanceof Error) || isOutboundFailure(error)) return false;
   const cause: NodeJS.ErrnoException = causeOf(error);
   if (!(cause instanceof ReplyError)) return connectionFailures.test(`${cause.name} ${cause.message} ${cause.code}`);
   return [...awayCodes, ...demotedCodes].includes(replyCode(cause)) || /max number of clients/.test(cause.message);
