@@ -132,17 +132,25 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
     network: networkOf(address),
   };
   await row.guard?.(runtime, parameters, caller);
-  const input = await inputOf(ctx, row, { parameters, caller }).catch(async (error) => {
-    // The failure of the path's subject wins over that of the input.
+  const { input, result } = await run(runtime, ctx, { row, parameters, caller }).catch(async (error) => {
+    // The failure of the path's subject wins over that of the input, some of which only the function checks.
     await row.subject?.(runtime, parameters);
     throw error;
   });
-  const result = await row.run(runtime, input as never, caller);
   const { handle = "" } = parameters;
   const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);
   if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, result), ...writer });
   if (isStream(result) && !row.view) await sendStream(ctx, result);
   else sendView(ctx, await viewOf(runtime, ctx, { row, input, result }));
+}
+
+async function run(
+  runtime: Runtime,
+  ctx: Context,
+  { row, ...more }: RouteMatch & { caller: Caller },
+): Promise<{ input: unknown; result: unknown }> {
+  const input = await inputOf(ctx, row, more);
+  return { input, result: await row.run(runtime, input as never, more.caller) };
 }
 
 /** Merges body, query, header fields and path into one checked input. The idempotency key goes to the caller. */

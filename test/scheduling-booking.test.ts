@@ -110,21 +110,31 @@ t.test("unknown, hidden and inactive event types are 404 for any input", async (
     [],
     "no json",
     { attendee: "Ada" },
+    { attendee: ada },
+    { bookingUid: "none" },
     { attendee: ada, slot: slot("09:00", "09:30") },
     "x".repeat(70_000),
   ];
   for (const name of ["hidden", "paused", "unknown", "NO SLUG"])
     for (const route of ["bookings", "reschedule"])
-      for (const body of bodies) {
+      for (const [body, key] of bodies.flatMap((body) =>
+        [300, 1].map((length) => [body, "k".repeat(length)] as const),
+      )) {
         const post = service.visitor.post(`${PUBLIC_EVENTS_PATH}/${encodeURIComponent(name)}/${route}`).type("json");
-        const { status, body: problem } = await post.set("Idempotency-Key", "k".repeat(300)).send(body as object);
+        const { status, body: problem } = await post.set("Idempotency-Key", key).send(body as object);
         t.match({ status, code: problem.code }, { status: 404, code: "event_type_not_found" }, `${name} ${route}`);
       }
   for (const body of bodies) {
     const post = service.visitor.post(`${PUBLIC_EVENTS_PATH}/unknown/bookings/none/cancel`).type("json");
     t.equal((await post.send(body as object).expect(404)).body.code, "booking_not_found");
   }
-  for (const query of ["", "?start=tomorrow", "?start=2026-10-05T00:00:00Z&end=2027-10-05T00:00:00Z&timeZone=Mars"])
+  const backwards = "?start=2026-10-05T00:00:00Z&end=2026-10-04T00:00:00Z";
+  for (const query of [
+    "",
+    "?start=tomorrow",
+    backwards,
+    "?start=2026-10-05T00:00:00Z&end=2027-10-05T00:00:00Z&timeZone=Mars",
+  ])
     t.match((await service.visitor.get(`${PUBLIC_EVENTS_PATH}/hidden/slots${query}`).expect(404)).body, {
       code: "event_type_not_found",
     });
