@@ -85,7 +85,7 @@ export const logEvents = {
     "fault",
   ),
   "integration.status_changed": warn(
-    "A connected account became degraded or healthy; a degraded one needs its owner.",
+    "A connected account became degraded or healthy; a revoked one needs its owner.",
     ...(["handle", "providerKey", "status", "error?"] as const),
   ),
   "integration.revoke_failed": warn("A provider did not revoke its grant.", "handle", "providerKey", "error"),
