@@ -1,6 +1,8 @@
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
+import { connectAccount } from "../fixtures/providers/consent.ts";
+import { startGoogle } from "../fixtures/providers/google.ts";
 import { Refusal } from "../fixtures/providers/oauth.ts";
 import { type Meeting, startZoom, type ZoomServer } from "../fixtures/providers/zoom.ts";
 import { type Desk, openDesk } from "../fixtures/scheduling/desk.ts";
@@ -65,6 +67,30 @@ t.test("an attempt that ended before it could be noted leaves one meeting, among
   await sync(uid);
   t.equal(desk.zoom.meetings.size, 5);
   t.ok([...desk.zoom.meetings.values()].some(({ start_time: at }) => at === "2026-10-07T11:00:00Z"));
+});
+
+t.test("a meeting whose answer was lost goes with its cancelled booking, though its event was noted", async (t) => {
+  const [zoom, google] = [await startZoom(), await startGoogle()];
+  for (const server of [zoom, google]) t.teardown(() => server.close());
+  const env = { ...zoom.env, ...google.env };
+  const desk = await openDesk(t, { providerKey: "zoom", env, location: "zoom", workers: [] });
+  const calendar = { credentialId: await connectAccount(desk.owner, "google"), busyCalendarIds: [] };
+  const destination = { ...calendar, destinationCalendarId: "owner@gmail.test" };
+  await desk.owner.post(`${owned}/selected-calendars`).send(destination).expect(200);
+  const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+  const { runtime } = desk.service;
+  const request = runtime.outbound.request.bind(runtime.outbound);
+  runtime.outbound.request = async (...call) => {
+    const answer = await request(...call);
+    if (zoom.meetings.size === 0) return answer;
+    runtime.outbound.request = request;
+    throw new Error("The answer is lost.");
+  };
+  const sync = () => syncBooking(runtime, { handle: "acme", bookingUid });
+  await t.rejects(sync(), { message: "zoom: The answer is lost." });
+  await desk.cancelled(bookingUid).expect(200);
+  await sync();
+  t.equal(zoom.meetings.size, 0);
 });
 
 t.test("an attempt that ended after it replaced a deleted meeting leaves one", async (t) => {

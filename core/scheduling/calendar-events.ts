@@ -186,7 +186,8 @@ async function attempt(
     sync.failure ??= { account, error: error as Error };
     return;
   }
-  await note(sync, { ...state, isBegun: undefined });
+  // The other one, which has failed, may be there all the same.
+  await note(sync, { ...state, isBegun: sync.failure && sync.written.isBegun });
 }
 
 /** Stores a change of the provider's state. */
