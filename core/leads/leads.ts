@@ -17,7 +17,8 @@ import { withdrawNotices } from "./notices.ts";
 const RECENT_TTL_MS = RECENT_MS + 3_600_000;
 /** Leads that one list request scans before it returns its results and a cursor. */
 const MAX_SCANNED = 5000;
-const BATCH = 200;
+/** Leads that are read and searched at once: one has up to 64 KB, of which a search takes some ms. */
+const BATCH = 20;
 
 /** One lead; `lead_not_found`. */
 export async function readLead({ redis }: Runtime, input: Input<"handle" | "leadId">): Promise<{ lead: Lead }> {
