@@ -234,6 +234,14 @@ t.test("accounts of a server that gives each user's calendar the same address al
   t.same(await morning(), ["10-12T11:00"]);
 });
 
+t.test("of two requests that disconnect an account at once one does", async (t) => {
+  const { owner, credentials } = await startLies(t);
+  const [{ credentialId }] = await credentials();
+  const path = `${owned}/integrations/caldav/credentials/${credentialId}`;
+  const answers = await Promise.all([owner.delete(path), owner.delete(path)]);
+  t.same(answers.map(({ status }) => status).sort(), [204, 404]);
+});
+
 t.test("an account that is disconnected during a pull gives the time back at the next one", async (t) => {
   const { service, owner, dav, select, morning } = await besideSharedAddress(t);
   const credentialId = await select("alice");

@@ -102,7 +102,7 @@ async function disconnect(runtime: Runtime, input: Input<"handle" | "providerKey
   const { handle, providerKey, credentialId } = input;
   const stored = await credentialRecords.read(runtime, handle, credentialId);
   if (stored.providerKey !== providerKey) throw new Fail("integration_not_found");
-  await credentialRecords.remove(runtime, handle, credentialId);
+  if (!(await credentialRecords.remove(runtime, handle, credentialId))) throw new Fail("integration_not_found");
   return revoke(runtime, handle, { ...stored, secret: () => secretOf(runtime, handle, stored) });
 }
 
