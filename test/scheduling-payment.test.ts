@@ -1,8 +1,8 @@
 import t from "tap";
 import type { Order, PaymentProvider } from "../core/platform/runtime.ts";
-import { expireHold, recordRefund, settlePayment } from "../core/scheduling/booking-payments.ts";
+import { expireHold, recordFailedRefund, recordRefund, settlePayment } from "../core/scheduling/booking-payments.ts";
 import { keys } from "../core/store/keys.ts";
-import { keyNames } from "../fixtures/redis.ts";
+import { afterReply, keyNames } from "../fixtures/redis.ts";
 import { openStage, PUBLIC_EVENTS_PATH, type Stage } from "../fixtures/scheduling/owner.ts";
 import { eventually } from "../fixtures/service.ts";
 
@@ -343,6 +343,39 @@ t.test("a payment that is first heard of by its refund is told as paid, once", a
     (await written(stage)).filter((event) => /succeeded/.test(event)),
     ["3 scheduling.payment.succeeded"],
   );
+});
+
+t.test("a refund that is made while its failure is recorded is not remembered as failed", async (t) => {
+  const stage = await openStage(t);
+  connect(stage, provider());
+  const { runtime } = stage.service;
+  await stage.event({ slug: "paid", payment: price });
+  const { bookingUid } = (await stage.book("paid", start, 30).expect(201)).body;
+  const name = { handle: "acme", bookingUid };
+  await settlePayment(runtime, name);
+  const path = `${base}/bookings/${bookingUid}`;
+  await stage.owner.post(`${path}/cancel`).expect(200);
+  const read = { name: "hmget", key: keys.booking("acme", bookingUid) } as const;
+  afterReply(runtime.redis, read, () => recordRefund(runtime, name, 1));
+  await recordFailedRefund(runtime, name, { reason: "failed" });
+  t.match((await stage.owner.get(path)).body.booking.payment, { status: "REFUNDED" });
+  t.equal(await runtime.redis.exists(keys.unrefunded("acme")), 0);
+});
+
+t.test("a booking that its owner cancels before its checkout is open is refused, with a key too", async (t) => {
+  const stage = await openStage(t);
+  const openCheckout = async ({ booking: { bookingUid } }: Order) => {
+    await stage.owner.post(`${base}/bookings/${bookingUid}/cancel`).expect(200);
+    return { url: "https://pay.example/late" };
+  };
+  connect(stage, provider({ openCheckout }));
+  await stage.event({ slug: "paid", payment: price });
+  for (const headers of [{}, { "Idempotency-Key": "once" }])
+    t.match((await stage.book("paid", start, 30).set(headers)).body, {
+      status: 409,
+      code: "scheduling_slot_unavailable",
+      detail: /hold/,
+    });
 });
 
 t.test("if no checkout can be created, slot and key are free again", async (t) => {

@@ -143,7 +143,11 @@ export async function recordFailedRefund(
     const { payment } = before;
     const isDue = payment?.status === "REFUND_DUE";
     const isUndone = payment?.status === "REFUNDED" && at !== undefined;
-    if (!(isDue || isUndone) || isOutdated(payment, at)) return undefined;
+    if (!(isDue || isUndone) || isOutdated(payment, at)) {
+      // It was reported as made since it was read as due.
+      if (payment?.status === "REFUNDED") await runtime.redis.srem(keys.unrefunded(name.handle), name.bookingUid);
+      return undefined;
+    }
     runtime.log.error({ ...name, reason }, "payment.refund_failed");
     await runtime.redis.sadd(keys.unrefunded(name.handle), name.bookingUid);
     const reported = at === undefined ? {} : { refundReportedAt: at };

@@ -35,14 +35,24 @@ export async function createBooking(
   const request = readBookingRequest(runtime, input, caller);
   const earlier = await earlierAnswer(runtime, request);
   if (earlier) return earlier;
+  const booked = await book(runtime, request);
+  if ("answer" in booked) return booked.answer;
+  const { booking } = booked;
+  return booking.status === "PENDING_PAYMENT" ? openCheckout(runtime, request) : toBookingAnswer(booking);
+}
+
+/** The booking of a request, or the answer to the first request with its key, which may have just taken the slot. */
+async function book(
+  runtime: Runtime,
+  request: BookingRequest,
+): Promise<{ booking: Booking } | { answer: BookingAnswer }> {
   try {
-    const booking = await commitChecked(runtime, request, (bookable) => bookingTransition(runtime, bookable, request));
-    return await (booking.status === "PENDING_PAYMENT" ? openCheckout(runtime, request) : toBookingAnswer(booking));
+    const make = (bookable: CatalogEvent) => bookingTransition(runtime, bookable, request);
+    return { booking: await commitChecked(runtime, request, make) };
   } catch (error) {
-    // The first request with this key may have just taken the slot.
     const isTaken = error instanceof Fail && /^(scheduling_slot_unavailable|idempotency_in_progress)$/.test(error.code);
-    const first = isTaken ? await earlierAnswer(runtime, request) : undefined;
-    if (first) return first;
+    const answer = isTaken ? await earlierAnswer(runtime, request) : undefined;
+    if (answer) return { answer };
     throw error;
   }
 }
