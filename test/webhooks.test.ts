@@ -512,6 +512,22 @@ t.test("a success resets the count of failures, and a removed delivery is not wr
   t.equal(await redis.zcard(keys.webhookQueue("acme", webhook.webhookId)), 1, "only the failed one waits");
 });
 
+t.test("an endpoint that is deleted during its last call leaves no failure behind", async (t) => {
+  const service = await startService(t, { workers: ["webhooks"] });
+  const { redis } = service.runtime;
+  const owner = await service.handle("acme");
+  const held: (() => void)[] = [];
+  const receiver = await startReceiver(t, (response) => held.push(() => void response.writeHead(410).end()));
+  const { webhookId } = (await owner.post(path).send({ url: receiver.url }).expect(201)).body.webhook;
+  const eventId = await cause(service, "scheduling.booking.created", {});
+  const answer = await eventually(() => held.shift());
+  await owner.delete(`${path}/${webhookId}`).expect(204);
+  answer();
+  const delivery = keys.webhookDelivery("acme", `dlv_${eventId}_${webhookId}`);
+  await eventually(async () => (await redis.get(delivery))?.includes("FAILED"));
+  t.equal(await redis.exists(keys.webhookFailing("acme", webhookId)), 0);
+});
+
 t.test("waits grow as documented, with jitter, and never fall below what the receiver asks for", async (t) => {
   t.same(
     RETRY_DELAYS_MS.map((ms) => ms / 1000),

@@ -21,7 +21,7 @@ end
 if #again > 0 then redis.call('ZADD', keys.queue, unpack(again)) end
 if #over > 0 then redis.call('ZREM', keys.queue, unpack(over)) end
 if succeeded then redis.call('DEL', keys.failing) end
-if failed then redis.call('SET', keys.failing, input.now, 'PX', input.failureMs, 'NX') end
+if failed and redis.call('EXISTS', keys.endpoint) == 1 then redis.call('SET', keys.failing, input.now, 'PX', input.failureMs, 'NX') end
 local since = redis.call('GET', keys.failing) or ''
 
 local holder = redis.call('GET', keys.awake)
