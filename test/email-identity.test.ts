@@ -405,6 +405,14 @@ t.test("an import that ended after it attached a domain is completed by the next
   );
 });
 
+t.test("of several requests that attach a domain at once one has created it", async (t) => {
+  const { service } = await start(t);
+  const owner = await service.handle("acme");
+  const attach = () => owner.post("/v2/account/domains").send({ domain: "acme.example" });
+  const answers = await Promise.all(Array.from({ length: 4 }, attach));
+  t.same(answers.map(({ status }) => status).sort(), [200, 200, 200, 201]);
+});
+
 t.test("an account has at most 500 domains, also if many are attached at once", async (t) => {
   const service = await startService(t);
   const { redis } = service.runtime;

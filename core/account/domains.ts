@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { Fail, invalid } from "../platform/errors.ts";
+import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
@@ -31,7 +32,7 @@ type Store = Pick<Runtime, "redis" | "env" | "now">;
 const MAX_DOMAINS = 500;
 
 /**
- * Attaches a domain to an account, or changes its handle (docs/reference.md, "Domains"). `domain_taken` once another account has proven its
+ * Attaches a domain to an account, `created` the first time, or changes its handle (docs/reference.md, "Domains"). `domain_taken` once another account has proven its
  * ownership; `not_found` for an unknown account or another account's handle; `invalid_request` for an account that has 500.
  */
 export async function attachDomain(store: Store, input: AttachedDomain): Promise<DomainClaim> {
@@ -43,13 +44,14 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   if (handle !== undefined && (await findHandle(store.redis, handle))?.account !== account)
     throw new Fail("not_found", { detail: `The account has no handle ${handle}.` });
   await listDomain(store.redis, account, domain);
-  const [state, claimed] = await writeClaim(store, { account, domain, handle, ready });
+  const [state, claimed, isFirst] = await writeClaim(store, { account, domain, handle, ready });
   if (state === "taken") {
     await store.redis.srem(keys.accountDomains(account), domain);
     throw new Fail("domain_taken");
   }
   if (ready) await store.redis.hset(keys.emailIdentity(domain, account), { status: "READY", vouched: "1" });
-  return { domain, account, handle: claimed || null, owned: state === "proven" };
+  const claim = { domain, account, handle: claimed || null, owned: state === "proven" };
+  return isFirst ? withOutcome(claim, "created") : claim;
 }
 
 /** The account's list comes before the claim: readers skip an entry without one. */

@@ -6,7 +6,7 @@ import { openDns } from "../engines/mail/mail.ts";
 import { canonicalDomain } from "../platform/address.ts";
 import { delayUntil, instantIn, nextTurn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { withOutcome } from "../platform/outcome.ts";
+import { outcomeOf, withOutcome } from "../platform/outcome.ts";
 import type { Caller, JobAttempt, Role, Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
@@ -35,12 +35,12 @@ export async function addDomain(
   const account = chosenAccount(await handlesOf(runtime.redis, caller.userId as string), input);
   const domain = canonicalDomain(input.domain);
   mustNotBeOurs(runtime, domain);
-  const before = await domainClaim(runtime.redis, account, domain);
   const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? undefined });
+  const isNew = outcomeOf(claim) === "created";
   // Also for a domain whose first request ended before this.
-  await (before === undefined ? requestCheck : scheduleNextCheck)(runtime, claim);
+  await (isNew ? requestCheck : scheduleNextCheck)(runtime, claim);
   const answer = { domain: await toAccountDomain(runtime, claim) };
-  return before === undefined ? withOutcome(answer, "created") : answer;
+  return isNew ? withOutcome(answer, "created") : answer;
 }
 
 /** The domains of the caller's accounts, by name. */

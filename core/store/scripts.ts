@@ -55,7 +55,7 @@ export const scripts = scriptsOf({
   >(),
   claimDomain: script(["domain"]).of<
     { account: string; handle: string | undefined; instant: string; isProven: boolean },
-    ["taken"] | [state: "claimed" | "proven", handle: string]
+    ["taken"] | [state: "claimed" | "proven", handle: string, isFirst: 0 | 1]
   >(),
   useToken: script(["token"], {
     blobs: ["digest"],

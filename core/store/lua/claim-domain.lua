@@ -3,7 +3,7 @@
 -- Keys: domain (hash)
 -- Input: account, handle (absent: that of an earlier claim stays), instant, isProven
 -- Returns {"taken"} if another account has proven it, else {"claimed"} or {"proven"}, the domain's state for this account, with
--- the handle of its claim, '' for none.
+-- the handle of its claim, '' for none, and 1 if the claim is its first, else 0.
 local claim = 'claim:' .. input.account
 local account, owned, earlier = unpack(redis.call('HMGET', keys.domain, 'account', 'owned', claim))
 local mine = account == input.account
@@ -16,4 +16,4 @@ if mine or not account or input.isProven then
   redis.call('HSET', keys.domain, 'account', input.account, 'handle', handle)
 end
 if input.isProven then redis.call('HSET', keys.domain, 'owned', '1') end
-return { (input.isProven or (mine and owned == '1')) and 'proven' or 'claimed', handle }
+return { (input.isProven or (mine and owned == '1')) and 'proven' or 'claimed', handle, earlier and 0 or 1 }
