@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { pino } from "pino";
-import { attachDomain } from "../core/account/domains.ts";
+import { attachDomain, detachDomain } from "../core/account/domains.ts";
 import {
   createHandle,
   grantRole,
@@ -82,6 +82,9 @@ const commands: Record<string, Command> = {
       domain: await attachDomain(admin, { ...asked, ready: ready !== undefined }),
     }),
   ),
+  "detach-domain": command({ needed: ["account", "domain"] }, async (admin, asked) => ({
+    detached: await detachDomain(admin, asked),
+  })),
   "create-campaign": command(
     { needed: ["handle", "name"], optional: ["campaign"], flags: ["not-live"] },
     async (admin, { handle, name, campaign, "not-live": still }) => {

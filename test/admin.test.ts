@@ -136,6 +136,16 @@ t.test("a proven domain shows its handle's pages and belongs to no other account
   await service.visitor.get("/").set("Host", "www.acme.test").expect(200);
   t.equal((await attach("acct_other", "--handle", "other")).error?.code, "domain_taken");
   t.equal((await attach("acct_acme", "--handle", "other")).error?.code, "not_found", "a handle of another account");
+  const detach = () => admin("detach-domain", "--account", "acct_acme", "--domain", "www.acme.test");
+  t.match((await detach()).result, { detached: { domain: "www.acme.test", account: "acct_acme" } });
+  t.equal((await detach()).error?.code, "not_found");
+  await service.visitor.get("/").set("Host", "www.acme.test").expect(404);
+  const { domains } = (await owner.get("/v2/account/domains").expect(200)).body;
+  t.same(domains, []);
+  t.match((await attach("acct_other", "--handle", "other", "--ready")).result, { domain: { owned: true } });
+  const released = ["detach-domain", "--account", "acct_other", "--domain", "www.acme.test"];
+  t.match((await admin(...released)).result, { detached: { account: "acct_other" } });
+  t.same(await keyNames(service.runtime.redis, "*www.acme.test*"), [], "nothing of it is left");
   t.equal(
     (await admin("attach-domain", "--account", "acct_acme", "--domain", "no domain")).error?.code,
     "invalid_request",

@@ -54,6 +54,19 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
   return isFirst ? withOutcome(claim, "created") : claim;
 }
 
+/** Ends an account's claim on a domain: its pages and its mail stop there, and other accounts may attach it. `not_found` without one. */
+export async function detachDomain(
+  { redis }: Pick<Store, "redis">,
+  { account, domain: name }: Pick<DomainClaim, "account" | "domain">,
+): Promise<Pick<DomainClaim, "account" | "domain">> {
+  const domain = domainOf(name);
+  const domainKeys = { domain: keys.domain(domain), identity: keys.emailIdentity(domain, account) };
+  const had = await scripts.releaseDomain(redis, domainKeys, { account });
+  await redis.srem(keys.accountDomains(account), domain);
+  if (had === 0) throw new Fail("not_found", { detail: `${account} has not attached ${domain}.` });
+  return { domain, account };
+}
+
 /** The account's list comes before the claim: readers skip an entry without one. */
 async function listDomain(redis: Redis, account: string, domain: string): Promise<void> {
   const list = keys.accountDomains(account);

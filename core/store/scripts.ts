@@ -57,6 +57,7 @@ export const scripts = scriptsOf({
     { account: string; handle: string | undefined; instant: string; isProven: boolean },
     ["taken"] | [state: "claimed" | "proven", handle: string, isFirst: 0 | 1]
   >(),
+  releaseDomain: script(["domain", "identity"]).of<{ account: string }, number>(),
   useToken: script(["token"], {
     blobs: ["digest"],
     runsWhenFull: "it overwrites a field",
