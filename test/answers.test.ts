@@ -1130,16 +1130,6 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
   for (const [text, found] of asked) t.match(replyTo(library, readQuestion(text, "en")).markdown, found, text);
 });
 
-t.test("a misspelt stop word is no word that the text lacks", async (t) => {
-  const library = openLibrary([
-    pageSource(
-      "<h2>Before you come</h2><p>Wear old clothes and flat shoes.</p><h2>Food</h2><p>Soup is served at noon.</p>",
-    ),
-  ]);
-  t.equal(replyTo(library, readQuestion("what shuold i wear", "en")).kind, "answer");
-  t.not(replyTo(library, readQuestion("is there a booth for clothes", "en")).kind, "answer", '"booth" is no "both"');
-});
-
 t.test("a weight, a length, a temperature or an age that is asked for is in the answer", async (t) => {
   const kindOf = (ask: string, text: string, language = "en") =>
     replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
@@ -1190,7 +1180,6 @@ t.test("'how many' asks for a number of things, and not for a price, a time, a y
   t.equal(kindOf(many, "The hall has 340 members."), "answer");
   t.equal(kindOf(many, "We have nine members, since 2009."), "answer");
   t.equal(kindOf(many, "Between 8 and 12 members are on the board."), "answer");
-  t.equal(kindOf(many, "Up to 8 members meet for 8 weeks and pay £8."), "answer", "one 8 of three");
   t.equal(kindOf(many, "We have 2,000 members."), "answer", "no year");
   t.equal(kindOf(many, "We have 2000 members."), "answer", "no year either");
   t.equal(kindOf("¿cuántas mesas hay?", "Las 12 mesas están fuera.", "es"), "answer", "no hour");
