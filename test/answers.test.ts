@@ -2109,3 +2109,11 @@ t.test("an address of 200,000 dots is known as one", async (t) => {
   const grounding = new Grounding(library, passages, { language: "en", never: [], links: [{ label: "here", href }] });
   t.equal(grounding.push("Our plans are here.\n").trim(), "Our plans are here.");
 });
+
+t.test("next questions come from the first hundred headings", async (t) => {
+  const question = readQuestion("What does the small plan cost?", "en");
+  const alike = (count: number) => Array.from({ length: count }, (_, at) => `The small plan and its cost ${at}`);
+  const offered = (headings: string[]) => followUps({ question, suggested: [], headings, answered: [], asked: [] });
+  t.equal(offered([...alike(99), "Opening hours"]).length, 1);
+  t.same(offered([...alike(100), "Opening hours"]), []);
+});

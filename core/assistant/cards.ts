@@ -14,6 +14,8 @@ import { clip, oneLine } from "../platform/characters.ts";
 
 const MAX_CTA_CARDS = 3;
 const MAX_FOLLOW_UPS = 3;
+/** Most questions and headings that are read for them: a page may have ten thousand. */
+const MAX_OFFERS = 100;
 const MAX_LABEL_LENGTH = 80;
 const MIN_HEADING_LENGTH = 3;
 const MAX_HEADING_LENGTH = 70;
@@ -58,7 +60,7 @@ export function followUps({ question, suggested, headings, answered, asked }: Fo
   const named = [...new Set(headings)].filter((heading) => isNameable(heading) && !answered.includes(heading));
   const taken = [question, ...asked.map((text) => readQuestion(text, language))];
   const found: string[] = [];
-  for (const offer of [...suggested.map(oneLine), ...named]) {
+  for (const offer of [...suggested.map(oneLine), ...named].slice(0, MAX_OFFERS)) {
     const isQuestion = offer.endsWith("?") || suggested.includes(offer);
     const read = readQuestion(offer, language);
     if (isQuestion && read.language !== language) continue;
