@@ -1,5 +1,6 @@
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { transact } from "../store/redis.ts";
 
 /** One write by an owner: who changed what, never the content. */
 export interface AuditEntry {
@@ -17,10 +18,9 @@ export async function recordWrite({ redis, log, now }: Runtime, entry: AuditEntr
   const fields = ["who", entry.userId, "route", entry.route, "id", entry.subject, "at", new Date(now()).toISOString()];
   try {
     const key = keys.audit(entry.handle);
-    await Promise.all([
-      redis.xadd(key, "MINID", "~", Date.now() - RETENTION_MS, "*", ...fields),
-      redis.pexpire(key, RETENTION_MS),
-    ]);
+    await transact(redis, (transaction) =>
+      transaction.xadd(key, "MINID", "~", Date.now() - RETENTION_MS, "*", ...fields).pexpire(key, RETENTION_MS),
+    );
   } catch (error) {
     log.warn({ error: (error as Error).message, route: entry.route }, "audit.write_failed");
   }
