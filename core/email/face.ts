@@ -23,7 +23,7 @@ export { acceptOnce, mailsByService, sendForHandle } from "./handle-mail.ts";
 export { resealIdentity } from "./identity.ts";
 export { adoptMessages, exportDomains, importDomain } from "./imports.ts";
 export { cancelMessage, findMessage, listMessages, readMessage, withdrawMessage } from "./messages.ts";
-export { digestTexts, isMailedAtOnce, readDigest } from "./notices.ts";
+export { decideNotice, digestTexts, readDigest } from "./notices.ts";
 export { findSender, listSenders, putSender, refusal, sendingRights } from "./senders.ts";
 export { addSuppression, listSuppressions, removeSuppression } from "./suppressions.ts";
 export {

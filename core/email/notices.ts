@@ -24,18 +24,18 @@ interface News extends Record<"record" | "notices" | "digests", string> {
 }
 
 /**
- * Decides, once per field of a record, whether owners are mailed of it at once. Else its item comes in the digest of the hour, which this
- * schedules, or the record is erased. Jobs of the same id are deduplicated: each item of an hour may request its digest.
+ * Decides, once per field of a record, whether owners are mailed of it at once, or in the digest of the hour, which this schedules; "gone"
+ * for an erased record. Jobs of the same id are deduplicated: each item of an hour may request its digest.
  */
-export async function isMailedAtOnce(runtime: Runtime, handle: string, news: News): Promise<boolean> {
+export async function decideNotice(runtime: Runtime, handle: string, news: News): Promise<"mail" | "digest" | "gone"> {
   const { field, item, job: digest, ...noticeKeys } = news;
   const hourMs = Math.max(1, delayUntil(runtime, runtime.now() + hour));
   const limits = { maxMails: MAX_NOTICES_AN_HOUR, hourMs, keepMs: hourMs + DIGEST_RETENTION_MS };
   const round = await scripts.decideNotice(runtime.redis, noticeKeys, { field, item, ...limits });
-  if (round === "mail" || round === "gone") return round === "mail";
+  if (round === "mail" || round === "gone") return round;
   const delay = Math.max(0, Number(round) + hourMs + DIGEST_GRACE_MS - Date.now());
   await runtime.queues.later(job(digest.name, `${digest.id}-${handle}-${round}`, { handle, round }, { delay }));
-  return false;
+  return "digest";
 }
 
 /** The first items of a digest as `read` tells them, which leaves out obsolete ones, and the number of the items after them. */

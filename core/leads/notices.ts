@@ -4,9 +4,9 @@ import type { StoredPage } from "../../schemas/pages.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { findCampaign } from "../campaigns/face.ts";
 import {
+  decideNotice,
   digestTexts,
   findMessage,
-  isMailedAtOnce,
   readDigest,
   sendForHandle,
   unlessErased,
@@ -30,7 +30,7 @@ const MAIL_FIELD = "mail:";
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
 export async function sendLeadNotice(runtime: Runtime, { handle, leadId }: JobData<"leads.notify">): Promise<void> {
   const basics = await basicsOf(runtime, handle);
-  if (basics === undefined || !(await isMailedAlone(runtime, handle, leadId))) return;
+  if (basics === undefined || (await decideLeadNotice(runtime, handle, leadId)) !== "mail") return;
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
   if (lead === undefined) return;
   const content = { ...layOut(await noticeLayout(runtime, handle, { basics, lead })), replyTo: lead.email };
@@ -109,8 +109,8 @@ function noticeKey(key: string, owner: string): string {
   return `${key} ${canonicalAddress(owner)}`;
 }
 
-function isMailedAlone(runtime: Runtime, handle: string, leadId: string): Promise<boolean> {
-  return isMailedAtOnce(runtime, handle, {
+function decideLeadNotice(runtime: Runtime, handle: string, leadId: string): ReturnType<typeof decideNotice> {
+  return decideNotice(runtime, handle, {
     record: keys.lead(handle, leadId),
     notices: keys.leadNotices(handle),
     digests: keys.leadDigest(handle, ""),

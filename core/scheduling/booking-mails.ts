@@ -3,7 +3,7 @@ import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
 import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { acceptOnce, findSender, isMailedAtOnce, mailsByService, sendForHandle } from "../email/face.ts";
+import { acceptOnce, decideNotice, findSender, mailsByService, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
 import { factLabel, layOut, type MimeFile } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
@@ -42,7 +42,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   if (runtime.env.SMTP_URL === undefined) return;
   const senderId = (await findSender(runtime, handle, "CALENDAR"))?.senderId;
   const stored = await readDue(runtime, data);
-  if (stored === undefined || (senderId === undefined && (await waitsForDigest(runtime, data)))) return;
+  if (stored === undefined || (senderId === undefined && (await leaveToDigest(runtime, data)))) return;
   const event = await eventWordsOf(runtime, handle, stored.eventTypeId);
   const isUntold = senderId === undefined && kind !== "unrefunded";
   const recipients = await recipientsOf(runtime, handle, { stored, kind });
@@ -64,20 +64,21 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 }
 
 /**
- * True for a mail that comes in the digest of the hour: strangers could make the service mail an owner from its own address without end.
- * A reminder never waits: it could come after the start, and each time of the calendar has one at most.
+ * Leaves a mail to the digest of the hour once there were too many; true if it did. Strangers could make the service mail an owner from
+ * its own address without end. A reminder never waits: it could come after the start, and each time of the calendar has one at most.
  */
-async function waitsForDigest(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<boolean> {
+async function leaveToDigest(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<boolean> {
   const { handle, bookingUid, kind, sequence, by } = data;
   if (by === "owner" || kind === "reminder" || !(await mailsByService(runtime, handle))) return false;
-  return !(await isMailedAtOnce(runtime, handle, {
+  const decision = await decideNotice(runtime, handle, {
     record: keys.booking(handle, bookingUid),
     notices: keys.bookingNotices(handle),
     digests: keys.bookingDigest(handle, ""),
     field: `notice ${kind} ${sequence}`,
     item: JSON.stringify(data),
     job: { name: "scheduling.digest", id: "booking-digest" },
-  }));
+  });
+  return decision !== "mail";
 }
 
 /** True if the visitors of a handle are mailed about their bookings. */
