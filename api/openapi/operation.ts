@@ -172,17 +172,24 @@ function successes(row: Row, around: Surroundings): Record<number, object> {
   const usual = status ?? (row.returns || row.produces ? 200 : 204);
   const content = answerOf(row, around);
   const headers = { ...requestIdHeader, ...(idempotent ? replayedHeader : {}), ...(empty[304] ? etagHeader : {}) };
+  const bare = Object.entries(empty).map(([code, description]) => {
+    const more = code === "303" ? locationHeader : {};
+    return [code, { description, headers: { ...headers, ...more } }];
+  });
   const success = (code: number): object => ({ description: meanings[code] ?? "Success", headers, content });
   return {
     [usual]: success(usual),
     ...(created ? { [created]: success(created) } : {}),
-    ...Object.fromEntries(Object.entries(empty).map(([code, description]) => [code, { description, headers }])),
+    ...Object.fromEntries(bare),
   };
 }
 
 const meanings: Record<number, string> = { 201: "Created", 202: "Accepted", 204: "Done" };
 const requestIdHeader = { "X-Request-Id": { $ref: "#/components/headers/RequestId" } };
 const replayedHeader = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
+const locationHeader = {
+  Location: { description: "Where the browser goes on.", schema: { type: "string", format: "uri-reference" } },
+};
 const etagHeader = {
   ETag: { description: "Changes with the content (RFC 9110, section 8.8.3).", schema: { type: "string" } },
 };
