@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import Koa, { type Context } from "koa";
-import { settingsOf } from "../core/account/face.ts";
+import { findHandle, settingsOf } from "../core/account/face.ts";
 import { recordWrite } from "../core/operations/face.ts";
 import { Fail, invalid } from "../core/platform/errors.ts";
 import { networkOf } from "../core/platform/network.ts";
@@ -126,30 +126,39 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   // A closed connection has no address any more. Koa reads forwarded addresses even without a trusted proxy.
   const address = runtime.env.TRUST_PROXY ? ctx.ip : (ctx.req.socket.remoteAddress ?? "");
   const { authorization = "" } = ctx.req.headers;
-  const caller: Caller = {
-    requestId: state.requestId,
-    ...(await admit(runtime, row.access, { authorization, handle: parameters.handle })),
-    network: networkOf(address),
-  };
+  const { handle = "" } = parameters;
+  const enter = () => admit(runtime, row.access, { authorization, handle });
+  const caller: Caller = { requestId: state.requestId, ...(await enter()), network: networkOf(address) };
   await row.guard?.(runtime, parameters, caller);
-  const { input, result } = await run(runtime, ctx, { row, parameters, caller }).catch(async (error) => {
+  const enterAgain = async (): Promise<void> => {
+    await enter();
+    // Not for every late body, which would take a second token.
+    const isGone = handle !== "" && !(await findHandle(runtime.redis, handle))?.active;
+    if (isGone) await row.guard?.(runtime, parameters, caller);
+  };
+  const { input, result } = await run(runtime, ctx, { row, parameters, caller, enterAgain }).catch(async (error) => {
     // The failure of the path's subject wins over that of the input, some of which only the function checks.
     await row.subject?.(runtime, parameters);
     throw error;
   });
-  const { handle = "" } = parameters;
   const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);
   if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, result), ...writer });
   if (isStream(result) && !row.view) await sendStream(ctx, result);
   else sendView(ctx, await viewOf(runtime, ctx, { row, input, result }));
 }
 
+/** Ms after which a body is late. An erasure waits a little longer for the writes of requests that have entered. */
+const LATE_BODY_MS = 400;
+
+/** Runs a row. Access is checked again after a late body: its handle may be erased by then. */
 async function run(
   runtime: Runtime,
   ctx: Context,
-  { row, ...more }: RouteMatch & { caller: Caller },
+  { row, enterAgain, ...more }: RouteMatch & { caller: Caller; enterAgain: () => Promise<void> },
 ): Promise<{ input: unknown; result: unknown }> {
+  const since = performance.now();
   const input = await inputOf(ctx, row, more);
+  if (performance.now() - since > LATE_BODY_MS) await enterAgain();
   return { input, result: await row.run(runtime, input as never, more.caller) };
 }
 

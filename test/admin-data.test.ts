@@ -1,5 +1,8 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { request } from "node:http";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { accountOf, createHandle } from "../core/account/handles.ts";
 import { eraseHandle } from "../core/operations/erasure.ts";
@@ -104,6 +107,35 @@ t.test("a handle can be erased while visitors ask for it without end", async (t)
   const isBucket = (key: string) => key.startsWith("bucket:");
   t.same(
     (await keyNames(service.runtime.redis, "*{acme}*")).filter((key) => !isBucket(key)),
+    [],
+  );
+});
+
+t.test("a request whose body comes after its handle was erased writes nothing", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_PAGE_AGENT_ENABLED: "1" } });
+  await service.handle("acme");
+  const { redis } = service.runtime;
+  const authorization = `Bearer ${await service.token("user_acme")}`;
+  const begin = (path: string, body: object) => {
+    const text = JSON.stringify(body);
+    const headers = { authorization, "content-type": "application/json", "content-length": text.length };
+    const sending = request(`${service.url}${path}`, { method: "POST", headers });
+    sending.write(text.slice(0, 9));
+    const answer = once(sending, "response").then(([response]) => response.resume().statusCode as number);
+    return { answer, finish: () => sending.end(text.slice(9)) };
+  };
+  const requests = [
+    begin("/v2/public/handles/acme/leads", { email: "ada@example.com" }),
+    begin("/v2/handles/acme/pages", { pageSlug: "prices", title: "Prices" }),
+  ];
+  // Meanwhile their access is checked.
+  await sleep(300);
+  await eraseHandle(service.runtime, "acme");
+  for (const { finish } of requests) finish();
+  t.same(await Promise.all(requests.map(({ answer }) => answer)), [404, 403]);
+  const isBucket = (key: string) => key.startsWith("bucket:");
+  t.same(
+    (await keyNames(redis, "*{acme}*")).filter((key) => !isBucket(key)),
     [],
   );
 });
