@@ -12,11 +12,14 @@ export function versionedCache<V>(
 
 /** Bytes of an entry besides its value. */
 const OVERHEAD_BYTES = 500;
+/** Values that are filled at once for all of their readers; of more, the first ones are filled once more for later readers. */
+const MAX_FILLING = 1000;
 
 /** Values by name, each cached until its state changes; concurrent readers of one state share one `fill`. */
 class VersionedCache<V> {
   readonly #cached: LRUCache<string, { state: string; value: V }>;
-  readonly #filling = new Map<string, Promise<V>>();
+  /** Not a map: of one that changes all the time, V8 keeps what was deleted until it collects its old objects. */
+  readonly #filling = new LRUCache<string, Promise<V>>({ max: MAX_FILLING });
 
   constructor(maxBytes: number, bytesOf: (value: V) => number) {
     this.#cached = new LRUCache({ maxSize: maxBytes, sizeCalculation: ({ value }) => OVERHEAD_BYTES + bytesOf(value) });
