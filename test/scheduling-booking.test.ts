@@ -318,6 +318,20 @@ t.test("the grid of the visitor's zone counts too, and a nonce proves that of an
   }).expect(409);
 });
 
+t.test("a slot with its nonce is refused on busy time and on a full day", async (t) => {
+  const { event, service } = await openStage(t);
+  await event({ slug: "few", maxBookingsPerDay: 1 });
+  const path = `${PUBLIC_EVENTS_PATH}/few`;
+  const { body } = await service.visitor.get(`${path}/slots?start=${monday}&end=2026-10-05T12:00:00Z`);
+  const [first, second, third] = body.slots;
+  const book = (listed: object) => service.visitor.post(`${path}/bookings`).send({ attendee: ada, slot: listed });
+  const blocks = [{ from: Date.parse(first.start), to: Date.parse(first.end) }];
+  await replaceBusy(service.runtime, "acme", { blocks, readAt: Date.now() });
+  t.match((await book(first).expect(409)).body, { code: "scheduling_slot_unavailable" });
+  await book(second).expect(201);
+  t.match((await book(third).expect(409)).body, { code: "scheduling_slot_unavailable" });
+});
+
 t.test("a null nonce counts as none", async (t) => {
   const { event, service } = await openStage(t);
   await event({ slug: "intro" });

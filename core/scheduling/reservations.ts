@@ -1,6 +1,6 @@
 import type { Booking, BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { availableSlots, checkNonce, isBookable, reachOf } from "../engines/slots/slots.ts";
+import { availableSlots, checkNonce, isOpen, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -20,7 +20,7 @@ import { type BookableEvent, dayLimitOf } from "./catalog.ts";
 import { readStoredAnswer } from "./idempotency.ts";
 import { commitBooking, findBooking, statusAt, type Transition, toBookingAnswer } from "./ledger.ts";
 import { type CatalogEvent, findBookableEvent, slotRequestOf } from "./public-events.ts";
-import { readTimes } from "./times.ts";
+import { readTimes, type Times } from "./times.ts";
 
 /**
  * Books a slot (docs/reference.md, "Bookings"). `event_type_not_found`, `booking_required_fields`, `invalid_booking_answers`,
@@ -163,14 +163,15 @@ async function requireAvailable(
   const proof = proofOf(runtime, bookable, slot);
   const isWhole = slot.end - slot.start === bookable.terms.rules.duration;
   if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
+  const requestOn = (clock: string, times: Times, except?: string) =>
+    slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
+  // The script that books the slot checks that it is free, and that its day is not full.
+  if (proof === "offered" && isOpen(requestOn(timeZone, { blocks: [], busy: [] }), slot.start)) return;
   const window = { from: slot.start, to: slot.start + 1 };
   const times = await readTimes(runtime.redis, bookable.handle, reachOf(bookable.terms, window));
-  const requestOn = (clock: string, except: string | undefined) =>
-    slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
-  if (proof === "offered" && isBookable(requestOn(timeZone, moving), slot.start)) return;
   // A visitor who moves a booking saw the slots that exclude its own time, or those that ignore it.
   const isListed = [bookable.timeZone, timeZone].some((clock) =>
-    [moving, undefined].some((except) => availableSlots(requestOn(clock, except), window).at.length > 0),
+    [moving, undefined].some((except) => availableSlots(requestOn(clock, times, except), window).at.length > 0),
   );
   if (!isListed) throw new Fail("scheduling_slot_unavailable");
 }

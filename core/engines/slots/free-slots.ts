@@ -96,15 +96,12 @@ function* startRanges(
 
 const noBlock: Busy = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
-/** True if a slot that starts here could be booked, apart from the grid: it is in open time and clear of the busy blocks. */
-export function isBookable(request: SlotRequest, start: number): boolean {
-  const { busy, rules } = request;
+/** True if a slot that starts here is in open time, apart from the grid and other bookings. */
+export function isOpen(request: SlotRequest, start: number): boolean {
   const bounds = boundsOf(request, { from: start, to: start + 1 });
   const intervals = bounds.from < bounds.to ? bookableTimes(request, bounds) : [];
   const open = intervals.find(({ from, to }) => from <= start && start < to);
-  if (open === undefined || start + rules.duration > open.latestEnd) return false;
-  const [from, to] = [start - rules.before, start + rules.duration + rules.after];
-  return !busy.some((block) => block.from < to && block.to > from);
+  return open !== undefined && start + request.rules.duration <= open.latestEnd;
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */

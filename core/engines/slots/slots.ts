@@ -4,7 +4,7 @@ export {
   type AvailableSlots,
   availableSlots,
   type Busy,
-  isBookable,
+  isOpen,
   localDay,
   reachOf,
   type SlotRequest,
