@@ -183,6 +183,22 @@ t.test("a cell that is asked for by its row and column is the answer, with both 
   t.match(say(plans("Tarif|Monatlich|Jährlich", priced), "Was kostet Team monatlich?"), "- **Team** Monatlich: $15\n");
 });
 
+t.test("a question that names two columns, or what it doesn't mean, gets whole rows", async (t) => {
+  const say = (html: string, ask: string, before?: string) =>
+    replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en", before ? chat(before) : [])).markdown;
+  const suits = plans("Work|Jacket|Long coat|Dress", [
+    ["New lining", "£45", "£60", "£52"],
+    ["New zip", "£18", "£22", "£20"],
+  ]);
+  t.match(say(suits, "and for a dress?", "how much is a new lining for a long coat"), "Dress: £52");
+  const hall = plans("Room|Village Saturday|Others Saturday", [
+    ["Main hall", "£16", "£25"],
+    ["Small room", "£7", "£10"],
+  ]);
+  t.match(say(hall, "how much is the main hall on Saturday if we are not from the village"), "Others Saturday: £25");
+  t.match(say(hall, "price of the main hall for the village"), /^- \*\*Main hall\*\* Village Saturday: £16\n/);
+});
+
 t.test("a number is a price if the caption or the columns of its table name the currency", async (t) => {
   const rows = `<tr><td>Adult</td><td>9.50</td><td>16.00</td></tr><tr><td>Child</td><td>4.80</td><td>8.00</td></tr>`;
   const fares = (caption: string, one = "Single") =>

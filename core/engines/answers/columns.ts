@@ -1,7 +1,7 @@
 import type { Library } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { isMeasure } from "./measures.ts";
-import { plainWords } from "./phrases.ts";
+import { isNegated, plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -12,12 +12,12 @@ const MIN_COLUMNS = 3;
 
 /**
  * The column that a question names, as rows with their label and one cell: the best row if it is named too, else the whole table. Undefined
- * if it names no column or several alike, if the cell is empty, a dash or lacks a requested price or measure, and if a number of the
- * question is in no name or only other cells or the titles of its parts tell the rows apart.
+ * if it names no column or several, negates something ("not in the first row"), if the cell is empty, a dash or lacks a requested price or
+ * measure, and if a number of the question is in no name or only other cells or the titles of its parts tell the rows apart.
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
-  if (!cells || !columns || cells.length < MIN_COLUMNS) return undefined;
+  if (!cells || !columns || cells.length < MIN_COLUMNS || isNegated(question.text, question.language)) return undefined;
   const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
   const named = (names: readonly string[]) => namedOnce(names, { words, plain: question.plain }, best.section.language);
   // The first column contains the labels.
@@ -44,23 +44,23 @@ function numbersOf({ subjects }: Question): string[] {
 }
 
 /**
- * The index of the name that matches most words of the question; -1 if none or several do. A name of stop words alone, such as
- * "So" for Sunday in German, must be in the question literally.
+ * The index of the one name that contains each word of the question that any of them contains; -1 if none or several do. A name of stop words
+ * alone, such as "So" for Sunday in German, must be in the question literally.
  */
 function namedOnce(
   names: readonly string[],
   { words, plain }: { words: readonly Likeness[]; plain: string },
   language: string,
 ): number {
-  const scores = names.map((name) => {
+  const held = names.map((name) => {
     const terms = termsIn(name, language);
     const label = plainWords(name);
-    if (terms.length === 0) return Number(label !== "" && ` ${plain} `.includes(` ${label} `));
-    return words.filter((likeness) => terms.some((term) => likeness.has(term))).length;
+    if (terms.length === 0) return label !== "" && ` ${plain} `.includes(` ${label} `) ? [label] : [];
+    return words.filter((likeness) => terms.some((term) => likeness.has(term)));
   });
-  const most = Math.max(...scores);
-  const at = scores.indexOf(most);
-  return most > 0 && scores.lastIndexOf(most) === at ? at : -1;
+  const all = new Set<unknown>(held.flat());
+  const found = held.flatMap((one, at) => (one.length > 0 && one.length === all.size ? [at] : []));
+  return found.length === 1 ? found[0]! : -1;
 }
 
 /** True if its label tells a row from others, and all have the same title. */
