@@ -186,6 +186,11 @@ t.test("a server that is away leaves its last word, degrades the account and say
   });
   t.equal(receiver.received.length, 1);
   t.same(await undocumented(service, receiver.received), []);
+  await server.restart();
+  const destination = { credentialId, busyCalendarIds: [], destinationCalendarId: work };
+  await owner.post(`${owned}/selected-calendars`).send(destination).expect(200);
+  const [account] = (await owner.get(`${owned}/integrations`)).body.credentials;
+  t.match(account, { status: "OK", detail: undefined }, "an account that is read no more heals with its selection");
 });
 
 t.test("disconnecting gives the time back", { skip }, async (t) => {

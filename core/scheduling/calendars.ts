@@ -82,6 +82,8 @@ export async function selectCalendars(
   const target = known.find(({ calendarId }) => calendarId === destination);
   if (destination !== undefined && target?.writable !== true)
     throw invalid("/destinationCalendarId", target ? "is read-only" : "is not a calendar of this account");
+  // The account works. If one of its calendars doesn't, the reading says so.
+  await updateHealth(runtime, { handle, credentialId }, undefined);
   await changeSelection(runtime, handle, selected);
   return { selectedCalendars: selected };
 }
