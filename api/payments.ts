@@ -30,7 +30,6 @@ export const paymentRows: Row[] = [
   }),
   page(`GET ${pagePath}/access-link/:token`, shape.accessLink, core.openAccessLink, redirect, visitor),
   route(`POST ${pagePath}/access-mail`, anyone, shape.accessMail, core.requestAccessMail, {
-    ...visitor,
     guard: core.admitAccessRequest,
     status: 202,
     page: accessMailView,

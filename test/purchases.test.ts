@@ -135,6 +135,8 @@ t.test(
     t.match(known.text, /is on its way.*href="\/p\/acme\/course"/s);
     const program = await shop.service.visitor.post(`${PAGE_PATH}/access-mail`).send({ email: "eve@far.example" });
     t.match(program, { status: 202, type: "application/json", body: { email: "eve@far.example" } });
+    const wrong = await shop.service.visitor.post(`${PAGE_PATH}/access-mail`).send({ email: "eve" });
+    t.match(wrong, { status: 400, type: "application/problem+json", body: { errors: [{ path: "/email" }] } });
     const [, mail] = await mailed(shop, "Ada@far.example", 2);
     t.match(mail?.text, "someone requested the link with your address");
     t.match(await read(shop, linkIn(mail)), "secret");
