@@ -195,7 +195,12 @@ t.test("a refund ends the link and the access of browsers, whichever notice come
   t.notMatch(text, "Payment received", "which the way back from the checkout says");
   const visit = (path: string) => shop.service.visitor.get(path).set("Cookie", cookie).expect(200);
   t.match((await visit("/p/acme/course")).text, "secret");
+  const { headers } = await shop.service.visitor.get(link).expect(303);
   await tell(shop.service, await shop.stripe.refundNotice(session));
+  const late = headers.location?.replace(/^http:\/\/[^/]+/, "") ?? "";
+  const opened = await shop.service.visitor.get(late).expect(200);
+  t.match(opened.text, "teaser", "a code from before the refund opens nothing");
+  t.equal(opened.headers["set-cookie"], undefined);
   t.match(await read(shop, link), "teaser");
   t.notMatch((await visit("/p/acme/course")).text, "secret");
   t.match((await visit(`${PAGE_PATH}/access-check`)).body, { hasAccess: false });

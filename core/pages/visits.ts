@@ -165,6 +165,7 @@ async function redeem(
   const [handle, pageSlug, token = "", receipt] = (await redis.get(key))?.split(" ") ?? [];
   // A code that is entered at another page stays valid for its own. Of two browsers at once one gets it.
   if (handle !== input.handle || pageSlug !== input.pageSlug || (await redis.del(key)) === 0) return undefined;
+  if (await isRefunded(runtime, handle, token)) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
@@ -190,9 +191,13 @@ async function hasPaid(runtime: Runtime, input: VisitInput): Promise<boolean> {
   // What was bought of an erased handle opens nothing of a later one of its name. Cookies have whole seconds.
   const givenAt = instantAt(runtime, (Number(until) + 1 - ACCESS_TTL_SECONDS) * 1000);
   if (givenAt < (await originOf(redis, input.handle))) return false;
-  if (token === "") return true;
+  return !(await isRefunded(runtime, input.handle, token));
+}
+
+/** True for a payment, as `tokenOf` writes it, that the provider says went back. */
+async function isRefunded({ redis }: Runtime, handle: string, token: string): Promise<boolean> {
   const payment = Buffer.from(token, "base64url").toString();
-  return (await redis.exists(keys.pageRefund(input.handle, payment))) === 0;
+  return payment !== "" && (await redis.exists(keys.pageRefund(handle, payment))) === 1;
 }
 
 function accessText({ handle, pageSlug }: PagePath, until: string, token: string): string {
