@@ -7,7 +7,6 @@ import {
   evidenceCards,
   Grounding,
   openLibrary,
-  openLibraryInSlices,
   passagesFor,
   piecesOf,
   type Reply,
@@ -24,7 +23,7 @@ import { termsIn } from "../core/engines/answers/words.ts";
 import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
 import { sentences } from "../core/platform/sentences.ts";
 import { type Judged, type Site, sites } from "../fixtures/assistant/judged.ts";
-import { documentSource, libraryOf, pageSource } from "../fixtures/assistant/libraries.ts";
+import { documentSource, libraryFrom, libraryOf, pageSource } from "../fixtures/assistant/libraries.ts";
 import { wordsOf } from "../schemas/languages.ts";
 
 interface Answered extends Judged {
@@ -82,7 +81,7 @@ t.test("an open question needs more evidence than a closed one with the same wor
   const html =
     "<h2>History</h2><p>The museum was opened in 1974 in the old mill.</p><h2>Clocks</h2><p>We show clocks from five " +
     "centuries.</p><h2>Shop</h2><p>Postcards and books.</p><h2>School classes</h2><p>Classes come on Fridays.</p>";
-  const library = openLibrary([pageSource(html)]);
+  const library = libraryFrom([pageSource(html)]);
   const kindOf = (ask: string) => replyTo(library, readQuestion(ask, "en")).kind;
   t.equal(kindOf("who repairs the old mill"), "closest");
   t.equal(kindOf("was it opened in the old mill"), "answer");
@@ -109,7 +108,7 @@ t.test(
     const more =
       "Every frame is checked by our mechanics before it leaves the shop, and again when it is back. ".repeat(7);
     const long = `<h2>Bike hire</h2><p>Bikes are hired out in the yard. ${more}</p>`;
-    const shown = (html: string) => replyTo(openLibrary([pageSource(html)]), readQuestion("bike hire", "en")).markdown;
+    const shown = (html: string) => replyTo(libraryFrom([pageSource(html)]), readQuestion("bike hire", "en")).markdown;
     t.match(
       shown(
         `${long}<h2>Prices</h2><p>The hire of a bike costs £9 for half a day and £15 for a whole day, with a helmet and a lock.</p>`,
@@ -145,7 +144,7 @@ t.test("every figure of an answer is in the text that it cites", async (t) => {
 });
 
 t.test("an answer names its source, a page with its address", async (t) => {
-  const library = openLibrary([pageSource("<p>It costs $9.</p>")]);
+  const library = libraryFrom([pageSource("<p>It costs $9.</p>")]);
   const { markdown, units } = replyTo(library, readQuestion("How much does it cost?", "en"));
   t.equal(markdown, "It costs $9.\n\nSource: [Acme](https://acme.example/pricing)");
   t.equal(units.length, 1);
@@ -156,7 +155,7 @@ const hire = `<h1>Hire</h1><p>Helmets are free.</p><table><thead><tr><th></th><t
 <h2>Not included</h2><ul><li>Dinners</li><li>Travel insurance</li></ul>`;
 
 t.test("a row is shown with its column names, even if the first column has none", async (t) => {
-  const library = openLibrary([pageSource(hire)]);
+  const library = libraryFrom([pageSource(hire)]);
   const { markdown, kind } = replyTo(library, readQuestion("how much is an ebike", "en"));
   t.equal(kind, "answer");
   t.match(markdown, "**E-bike** 1 day: £45, 3 days: £119");
@@ -174,7 +173,7 @@ const priced = [
 ];
 
 t.test("a cell that is asked for by its row and column is the answer, with both names", async (t) => {
-  const say = (html: string, ask: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+  const say = (html: string, ask: string) => replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en")).markdown;
   const table = plans("Plan|Monthly|Yearly", priced);
   t.match(say(table, "What does Pro cost per year?"), "- **Pro** Yearly: $90\n");
   t.match(say(table, "monthly price of the Team plan"), "- **Team** Monthly: $15\n");
@@ -185,7 +184,7 @@ t.test("a cell that is asked for by its row and column is the answer, with both 
 
 t.test("a question that names two columns, or what it doesn't mean, gets whole rows", async (t) => {
   const say = (html: string, ask: string, before?: string) =>
-    replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en", before ? chat(before) : [])).markdown;
+    replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en", before ? chat(before) : [])).markdown;
   const suits = plans("Work|Jacket|Long coat|Dress", [
     ["New lining", "£45", "£60", "£52"],
     ["New zip", "£18", "£22", "£20"],
@@ -204,7 +203,7 @@ t.test("a number is a price if the caption or the columns of its table name the 
   const fares = (caption: string, one = "Single") =>
     `<table><caption>${caption}</caption><tr><th>Passenger</th><th>${one}</th><th>Return</th></tr>${rows}</table><p>Adult helpers on a return to the island pay £42.</p>`;
   const say = (html: string) =>
-    replyTo(openLibrary([pageSource(html)]), readQuestion("how much is an adult return", "en")).markdown;
+    replyTo(libraryFrom([pageSource(html)]), readQuestion("how much is an adult return", "en")).markdown;
   t.match(say(fares("Fares in pounds")), "**Adult** Return: 16.00");
   t.match(say(fares("Fares", "Single, in pounds")), "**Adult** Return: 16.00");
   t.notMatch(say(fares("Winners of the £50 cup")), /^- \*\*Adult/);
@@ -216,7 +215,7 @@ t.test("a follow-up for a duration is not answered by the column of the price be
     ["Curly, Cockapoo", "£54", "2.5 hours"],
   ]);
   const ask = readQuestion("how long does it take", "en", chat("how much is a full groom for a cockapoo"));
-  t.match(replyTo(openLibrary([pageSource(grooming)]), ask).markdown, "2.5 hours");
+  t.match(replyTo(libraryFrom([pageSource(grooming)]), ask).markdown, "2.5 hours");
 });
 
 t.test("a column without a price answers no question for one, though the question names it", async (t) => {
@@ -224,7 +223,7 @@ t.test("a column without a price answers no question for one, though the questio
     ["Two days", "20", "€790"],
     ["Three days", "30", "€1,090"],
   ]);
-  const reply = replyTo(openLibrary([pageSource(days)]), readQuestion("how much is it for three days a week", "en"));
+  const reply = replyTo(libraryFrom([pageSource(days)]), readQuestion("how much is it for three days a week", "en"));
   t.match(reply.markdown, "€1,090");
 });
 
@@ -237,7 +236,7 @@ t.test("an hour without minutes answers a question for the time", (t) => {
     ["De winkel gaat open om 9.", "Hoe laat gaat de winkel open?", "nl"],
   ];
   for (const [text, question, language] of said) {
-    const { markdown } = replyTo(openLibrary([pageSource(`<p>${text}</p>`)]), readQuestion(question, language));
+    const { markdown } = replyTo(libraryFrom([pageSource(`<p>${text}</p>`)]), readQuestion(question, language));
     t.ok(markdown.startsWith(text.slice(0, 20)), markdown);
   }
   for (const text of [
@@ -256,11 +255,11 @@ t.test("a column is found by its name even if the name is a stop word", async (t
     ["Werkstatt", "10–14 Uhr", "11–13 Uhr"],
   ]);
   const ask = readQuestion("Wann ist die Werkstatt So geöffnet?", "de");
-  t.match(replyTo(openLibrary([pageSource(hours)]), ask).markdown, "- **Werkstatt** So: 11–13 Uhr\n");
+  t.match(replyTo(libraryFrom([pageSource(hours)]), ask).markdown, "- **Werkstatt** So: 11–13 Uhr\n");
 });
 
 t.test("a column that is asked for without a row is shown for all rows", async (t) => {
-  const library = openLibrary([pageSource(plans("Plan|Monthly|Yearly", priced))]);
+  const library = libraryFrom([pageSource(plans("Plan|Monthly|Yearly", priced))]);
   const { markdown } = replyTo(library, readQuestion("what are the yearly prices of Basic and Pro?", "en"));
   t.match(markdown, "- **Basic** Yearly: $40\n- **Pro** Yearly: $90\n");
   t.notMatch(markdown, "Monthly");
@@ -270,7 +269,7 @@ t.test(
   "no cell is picked where names and cells differ in number, two columns are named, or a number is in neither name",
   async (t) => {
     const say = (html: string, ask: string) =>
-      replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+      replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en")).markdown;
     const uneven = say(plans("Plan|Monthly|Yearly|Notes", priced), "What does Pro cost per year?");
     t.notMatch(uneven, /Yearly:|Monthly:/);
     const both = say(plans("Plan|Monthly|Yearly", priced), "What does Pro cost monthly and yearly?");
@@ -292,7 +291,7 @@ t.test(
 t.test("the caption of a table tells its rows from those of another", async (t) => {
   const hours = (caption: string, time: string) =>
     `<table><caption>${caption}</caption><tr><th>Day</th><th>Shop</th><th>Café</th></tr><tr><td>Saturday</td><td>${time}</td><td>closed</td></tr><tr><td>Sunday</td><td>closed</td><td>${time}</td></tr></table>`;
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource(`<h2>Hours</h2>${hours("In summer", "9 am to 6 pm")}${hours("In winter", "10 am to 4 pm")}`),
   ]);
   for (const [season, time] of [
@@ -315,7 +314,7 @@ t.test("the caption of a long table stands above any of its rows, and not above 
     `<table>${caption}<tr><th>What</th><th>Price</th></tr>${Array.from({ length: 40 }, row).join("")}</table>`;
   const winter = table("<caption>Valid in winter.</caption>", row("Room", 100));
   const summer = table("<caption>Valid in summer.</caption>", row("Room", 200));
-  const library = openLibrary([pageSource(winter + summer + table("", row("Boat", 300)))]);
+  const library = libraryFrom([pageSource(winter + summer + table("", row("Boat", 300)))]);
   const say = (text: string) => replyTo(library, readQuestion(text, "en")).markdown;
   t.match(
     say("How much is room number 37 in summer?"),
@@ -331,7 +330,7 @@ t.test("a list introduces no list that follows it, but the list within it", asyn
     Array.from({ length: 30 }, (_, at) => `<li>The ${kind} of number ${at} with a lamp${more}</li>`).join("");
   const inner = "<ul><li>Helmets for children</li></ul>";
   const list = `<p>Not included:</p><ul>${things("tent", inner)}</ul><ul>${things("boat")}<li>Oars</li></ul>`;
-  const library = openLibrary([pageSource(list)]);
+  const library = libraryFrom([pageSource(list)]);
   const say = (text: string) => replyTo(library, readQuestion(text, "en")).markdown;
   t.notMatch(say("Are oars included?"), /Not included:\n\n- The boat/);
   t.match(say("Do I get helmets for children?"), /^Not included:\n\n/);
@@ -339,7 +338,7 @@ t.test("a list introduces no list that follows it, but the list within it", asyn
 
 t.test("a table with an empty caption and a page of nothing else are read", async (t) => {
   const opening = (html: string) =>
-    replyTo(openLibrary([pageSource(html)]), readQuestion("Tell me about this page", "en"), { here: "pricing" });
+    replyTo(libraryFrom([pageSource(html)]), readQuestion("Tell me about this page", "en"), { here: "pricing" });
   t.equal(opening("<table><caption> </caption></table>").kind, "none");
   const prices = "<table><caption></caption><tr><td>Small</td><td>12 EUR</td></tr></table>";
   t.match(opening(prices).markdown, /^- \*\*Small\*\* 12 EUR\n/);
@@ -349,7 +348,7 @@ t.test("the tenth of October is not the tenth of January, and version 3.10 is no
   const days = "<p>Am 10.1. ist Inventur.</p><p>Am 10.10. ist Jubiläum.</p>";
   const versions = "<p>Version 3.1 adds chat.</p><p>Version 3.10 adds video.</p>";
   const best = (html: string, text: string, language: string) =>
-    replyTo(openLibrary([pageSource(html)]), readQuestion(text, language)).units[0]?.text;
+    replyTo(libraryFrom([pageSource(html)]), readQuestion(text, language)).units[0]?.text;
   t.equal(best(days, "Was ist am 10.10.?", "de"), "Am 10.10. ist Jubiläum.");
   t.equal(best(versions, "What is new in version 3.10?", "en"), "Version 3.10 adds video.");
 });
@@ -358,19 +357,19 @@ t.test("no more than four sections are shown", async (t) => {
   const pages = Array.from({ length: 12 }, (_, at) =>
     pageSource(`<p>Branch ${at} opens at ${7 + at}.</p>`, { id: `${at}`, title: `Branch ${at}` }),
   );
-  const { markdown } = replyTo(openLibrary(pages), readQuestion("When does the branch open?", "en"));
+  const { markdown } = replyTo(libraryFrom(pages), readQuestion("When does the branch open?", "en"));
   t.equal(markdown.match(/opens at/g)?.length, 4);
 });
 
 t.test("an item is shown under its heading", async (t) => {
-  const { markdown } = replyTo(openLibrary([pageSource(hire)]), readQuestion("are dinners included?", "en"));
+  const { markdown } = replyTo(libraryFrom([pageSource(hire)]), readQuestion("are dinners included?", "en"));
   t.match(markdown, /\*\*Not included\*\*\n\n- Dinners/);
 });
 
 t.test("what several pages say in the same words is shown once", async (t) => {
   const hours = "<h2>Opening hours</h2><p>We are open from Tuesday to Saturday, 10 to 18.</p>";
   const contact = { id: "contact", title: "Contact", url: "https://acme.example/contact" };
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource(`<h1>Home</h1><p>Pottery for all.</p>${hours}`),
     pageSource(`<h1>Contact</h1><p>Write to us.</p>${hours}`, contact),
   ]);
@@ -378,7 +377,7 @@ t.test("what several pages say in the same words is shown once", async (t) => {
 });
 
 t.test("a list is shown with its introduction", async (t) => {
-  const library = openLibrary([
+  const library = libraryFrom([
     documentSource("## Access\n\nYou need one of these:\n\n- a passport\n- a driving licence\n"),
   ]);
   t.match(
@@ -388,7 +387,7 @@ t.test("a list is shown with its introduction", async (t) => {
   const others = Array.from({ length: 40 }, (_, at) => `- insurance against the delay of flight ${at} on the way`);
   const long = `## Trip\n\nNot included:\n\n${others.join("\n")}\n- sleeping bags for the hut\n`;
   t.match(
-    replyTo(openLibrary([documentSource(long)]), readQuestion("Are sleeping bags included?", "en")).markdown,
+    replyTo(libraryFrom([documentSource(long)]), readQuestion("Are sleeping bags included?", "en")).markdown,
     /Not included:\n\n(?:- insurance.*\n)*- sleeping bags/,
     "also the end of a long one",
   );
@@ -400,7 +399,7 @@ t.test(
     const filler =
       "Each guest has a keeper who walks, feeds and brushes it, and who sleeps in the next room at night. ";
     const say = (content: string, ask: string) =>
-      replyTo(openLibrary([documentSource(content)]), readQuestion(ask, "en")).markdown;
+      replyTo(libraryFrom([documentSource(content)]), readQuestion(ask, "en")).markdown;
     const course = `## Course\n\nIncluded:\n\n- flour, yeast and an apron\n- ${"the bread that you bake ".repeat(8)}\n- a snack\n\nThe fee is £85.\n`;
     const two = `## Fee\n\nThe fee of a stay is £40. ${filler.repeat(2)}\n\n${course}`;
     t.notMatch(say(two, "what is the fee"), "a snack", "no third item without the first two");
@@ -444,7 +443,7 @@ t.test("a question or a name in bold is the heading of what follows, in Markdown
     ...pages.map((parts) => pageSource(parts.join(""))),
   ];
   for (const source of sources) {
-    const { markdown } = replyTo(openLibrary([source]), readQuestion("card payment", "en"));
+    const { markdown } = replyTo(libraryFrom([source]), readQuestion("card payment", "en"));
     t.match(markdown, /^\*\*Can I pay by card\?\*\*\n\nYes, from €10\. No cheques\.\n\n(?!No)/);
     t.same(
       source.blocks.map(({ headings }) => headings),
@@ -465,7 +464,7 @@ t.test("a question or a name in bold is the heading of what follows, in Markdown
 t.test("a cell across columns is said once, and a dash is no answer", async (t) => {
   const table =
     "<h1>Prices</h1><table><tr><th></th><th>Small</th><th>Medium</th><th>Large</th></tr><tr><td>Bath</td><td>£28</td><td>£36</td><td>–</td></tr><tr><td>First visit</td><td colspan=2>£20, any coat</td><td>£25</td></tr></table>";
-  const say = (ask: string) => replyTo(openLibrary([pageSource(table)]), readQuestion(ask, "en")).markdown;
+  const say = (ask: string) => replyTo(libraryFrom([pageSource(table)]), readQuestion(ask, "en")).markdown;
   t.match(say("what is the first visit"), "- **First visit** Small / Medium: £20, any coat, Large: £25\n");
   t.match(say("bath for a large one"), "- **Bath** Small: £28, Medium: £36, Large: –\n");
 });
@@ -501,7 +500,7 @@ t.test("a cell across a whole table is the title of the rows below it, and no na
     ["row", "Tadpoles\tFriday", undefined],
   ]);
   const say = (html: string, ask: string) =>
-    replyTo(openLibrary([pageSource(`<table>${html}</table>`)]), readQuestion(ask, "en")).markdown;
+    replyTo(libraryFrom([pageSource(`<table>${html}</table>`)]), readQuestion(ask, "en")).markdown;
   t.match(say(hours, "are you open on sat in winter?"), "Winter\n\n- **Sat** 10–14");
   t.match(say(wines, "Which year is the Pinot?"), "Red\n\n- **31** Wine: Pinot, Year: 2021");
 });
@@ -510,7 +509,7 @@ t.test(
   "no column is shown of rows that only other cells tell apart, and no number as the label of a row",
   async (t) => {
     const say = (html: string, ask: string) =>
-      replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+      replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en")).markdown;
     const groups = plans("Group|Day|Teacher", [
       ["Tadpoles", "Monday", "Sal"],
       ["Tadpoles", "Friday", "Imran"],
@@ -605,7 +604,7 @@ t.test("tags of HTML and footnotes in a document are read as what they mean", as
       ["text", "", "Write `<br>` or `<kbd>`.", undefined],
     ],
   );
-  const say = (ask: string) => replyTo(openLibrary([documentSource(content)]), readQuestion(ask, "en")).markdown;
+  const say = (ask: string) => replyTo(libraryFrom([documentSource(content)]), readQuestion(ask, "en")).markdown;
   t.match(say("boost"), "- Turn it on and wait\n  - press Boost for 18 m2\n\nThe *smaller* room.\n\nSource");
   t.match(say("does the oven work"), "**Does the oven work?**\n\nOn weekdays.\n\nSource");
   t.match(say("what do I write"), "Write `\\<br>` or `\\<kbd>`.");
@@ -632,7 +631,7 @@ t.test("tags and comments break no row of a table, and are text in its code and 
 t.test("an item without a text makes none of the paragraph after its list", async (t) => {
   const html = '<ul><li><img src="/map.png"></li></ul><p>Breakfast is from 7 to 10.</p>';
   t.match(readHtml(html).blocks, [{ kind: "text", text: "Breakfast is from 7 to 10." }]);
-  const { markdown } = replyTo(openLibrary([pageSource(html)]), readQuestion("When is breakfast?", "en"));
+  const { markdown } = replyTo(libraryFrom([pageSource(html)]), readQuestion("When is breakfast?", "en"));
   t.match(markdown, /\nBreakfast is from 7 to 10\.\n/);
   const outer = "<ul><li><ul><li></li></ul>Tea</li></ul>";
   t.match(readHtml(outer).blocks, [{ kind: "item", text: "Tea", depth: 0 }]);
@@ -678,7 +677,7 @@ t.test("an item within another one is shown with it, and found by its words", as
   const html = `<p>What you get:</p><ul>${rooms.map(([name, ...things]) => `<li>${name}<ul>${things.map((thing) => `<li>${thing}</li>`).join("")}</ul></li>`).join("")}</ul>`;
   const lines = rooms.flatMap(([name, ...things]) => [`* ${name}`, ...things.map((thing) => `\t- ${thing}`)]);
   for (const source of [pageSource(html), documentSource(`What you get:\n\n${lines.join("\n")}`)]) {
-    const { units, markdown } = replyTo(openLibrary([source]), readQuestion("are there chairs in the studio?", "en"));
+    const { units, markdown } = replyTo(libraryFrom([source]), readQuestion("are there chairs in the studio?", "en"));
     t.match(
       markdown,
       "What you get:\n\n- Main hall\n  - a lamp in the hall\n  - six chairs of oak and a table for two people\n- Studio\n  - a lamp",
@@ -689,7 +688,7 @@ t.test("an item within another one is shown with it, and found by its words", as
     );
   }
   const long = `<ul><li>Shirts<ul>${Array.from({ length: 30 }, (_, at) => `<li>kind ${at} washed and pressed on a hanger</li>`).join("")}</ul></li></ul>`;
-  t.match(replyTo(openLibrary([pageSource(long)]), readQuestion("kind 27", "en")).markdown, /^- Shirts\n {2}- kind/);
+  t.match(replyTo(libraryFrom([pageSource(long)]), readQuestion("kind 27", "en")).markdown, /^- Shirts\n {2}- kind/);
 });
 
 t.test("a note is shown with the row or sentence that has its mark", async (t) => {
@@ -697,7 +696,7 @@ t.test("a note is shown with the row or sentence that has its mark", async (t) =
   const table =
     "<table><tr><th>Room</th><th>Weekday</th><th>Weekend</th></tr><tr><td>Hall*</td><td>£12</td><td>£16</td></tr><tr><td>Kitchen **</td><td>£6</td><td>£9</td></tr><tr><td>Stage<sup>1</sup></td><td>£2</td><td>£3</td></tr></table>";
   const html = `${table}${more}<p>* With piano.</p><p>** Only with a room. Not on Sundays.</p><p><sup>1)</sup> If dry.</p><p>*Ask* us, *please*.</p>`;
-  const say = (ask: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).markdown;
+  const say = (ask: string) => replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en")).markdown;
   t.match(
     say("how much is the kitchen at a weekend"),
     "- **Kitchen **** Weekend: £9\n\n** Only with a room. Not on Sundays.\n\nSource",
@@ -706,7 +705,7 @@ t.test("a note is shown with the row or sentence that has its mark", async (t) =
   t.notMatch(say("stage price"), "please");
   const note = "## Losses\n\nWe pay what it was worth[^w].\n\n## More\n\n*Please* write to us.\n\n[^w]: Or less.";
   t.match(
-    replyTo(openLibrary([documentSource(note)]), readQuestion("what do you pay", "en")).markdown,
+    replyTo(libraryFrom([documentSource(note)]), readQuestion("what do you pay", "en")).markdown,
     "worth.\n\nOr less.",
   );
 });
@@ -815,7 +814,7 @@ t.test("no quote ends with a question that the text answers afterwards", async (
     "Missed a lesson? You can make up one in each block of six weeks, in any group of the same level, if you tell us on the day before and if there is a place, which we can only say after we have counted.";
   const text = `<p>${"Swimmers are taught in groups of six. ".repeat(12)}${answer} ${"Parents wait outside. ".repeat(9)}</p>`;
   const { markdown } = replyTo(
-    openLibrary([pageSource(text)]),
+    libraryFrom([pageSource(text)]),
     readQuestion("how many swimmers are taught in a group", "en"),
   );
   t.match(markdown, "groups of six");
@@ -823,7 +822,7 @@ t.test("no quote ends with a question that the text answers afterwards", async (
 });
 
 t.test("a section without a heading is told from the one before by the title of its source", async (t) => {
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource("<h2>Opening hours</h2><p>The mill is open on Sundays.</p>"),
     documentSource("Rye bread is baked on Sundays.", { title: "Bread" }),
   ]);
@@ -857,13 +856,13 @@ t.test("dots that lead to a price, a street and a number at the start end no sen
 
 t.test("the days of a span before a month end no sentence", async (t) => {
   const text = "Wir haben vom 10.–12. Oktober und am 24./25. Dezember zu. Danach sind wir wieder da.";
-  const library = openLibrary([documentSource(text)]);
+  const library = libraryFrom([documentSource(text)]);
   const units = replyTo(library, readQuestion("Wann ist im Oktober zu?", "de")).units.map((unit) => unit.text);
   t.same(units, ["Wir haben vom 10.–12. Oktober und am 24./25. Dezember zu.", "Danach sind wir wieder da."]);
 });
 
 t.test("the sentences of an item stay one item", async (t) => {
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource(
       "<h2>Tours</h2><ul><li>Harbour loop, 19 EUR. It runs on Saturdays.</li><li>Island day, 62 EUR.</li></ul>",
     ),
@@ -875,7 +874,7 @@ t.test("the sentences of an item stay one item", async (t) => {
 });
 
 t.test("the number of a telephone is found by any words for it", async (t) => {
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource("<h2>Find us</h2><p>0114 496 0218</p><h2>Fittings</h2><p>By appointment: ring or write.</p>"),
   ]);
   for (const ask of ["whats your phone number", "what's the phone number?", "phone number"])
@@ -888,7 +887,7 @@ t.test("a sentence of an item is shown with what the item speaks of, also in a l
     (thing, at) =>
       `<li>The ${thing} is in house ${at} behind the big old barn. It is open to guests of every age on all days. Keys of kind ${thing[0]} are at the desk for a small deposit. Helmets${at} are there too.</li>`,
   );
-  const library = openLibrary([pageSource(`<ul>${items.join("")}</ul>`)]);
+  const library = libraryFrom([pageSource(`<ul>${items.join("")}</ul>`)]);
   t.match(replyTo(library, readQuestion("Where are the helmets3?", "en")).markdown, "The bike is in house 3");
 });
 
@@ -897,8 +896,8 @@ t.test(
   async (t) => {
     const parts =
       "<h2>Service</h2><p>A full service costs 89 EUR. We call you before we fit any part above 30 EUR.</p>";
-    const library = openLibrary([pageSource(parts)]);
-    const reached = openLibrary([pageSource(`${parts}<h2>Contact</h2><p>Call us on 030 5550 1234.</p>`)]);
+    const library = libraryFrom([pageSource(parts)]);
+    const reached = libraryFrom([pageSource(`${parts}<h2>Contact</h2><p>Call us on 030 5550 1234.</p>`)]);
     const history = [{ role: "user" as const, text: "What does a full service cost?" }];
     const wishes: [string, string][] = [
       ["Please call me back", "en"],
@@ -933,7 +932,7 @@ t.test("who wants more, or something else, gets text that was not shown", async 
   const texts = ["Berths: a berth costs 21 EUR a night.", "The wait for a berth is four years.", "A berth has water."];
   const tents = "<table><tr><th>Tent</th><th>Price</th></tr><tr><td>Small</td><td>9 EUR</td></tr></table>";
   const parts = texts.map((text, at) => `<h2>Part ${at}</h2><p>${`${text} `.repeat(5)}</p>`);
-  const library = openLibrary([pageSource([...parts, "<h2>Tents</h2>", tents].join(""))]);
+  const library = libraryFrom([pageSource([...parts, "<h2>Tents</h2>", tents].join(""))]);
   const wishes = [
     ["What about a berth?", "Tell me more", "en"],
     ["What about a berth?", "No", "en"],
@@ -999,7 +998,7 @@ t.test(
       "<h2>Tents</h2><p>Where can you pitch one? Anywhere. Find it on the map.</p>",
     ];
     const about = (address: string) =>
-      openLibrary([
+      libraryFrom([
         pageSource(`<p>${opening}</p>${tents}`, { id: "home" }),
         pageSource(`<h2>The shop</h2><p>${address}</p>`, { id: "shop" }),
       ]);
@@ -1034,7 +1033,7 @@ t.test(
 );
 
 t.test("a question with an article or a polite form is no follow-up if it is answered by itself", async (t) => {
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource(
       "<h2>Brot</h2><p>Das Roggenbrot kostet 6 Euro.</p><h2>Zeiten</h2><p>Wir haben am Sonntag von 7 bis 12 Uhr geöffnet.</p>",
     ),
@@ -1078,7 +1077,7 @@ t.test(
     ];
     for (const text of others) t.equal(wishOf(text), undefined, text);
     t.equal(readQuestion("anna@example.com", "de").language, "de", "an address is in no language");
-    const library = openLibrary([pageSource("<p>A groom costs £42.</p>")]);
+    const library = libraryFrom([pageSource("<p>A groom costs £42.</p>")]);
     t.equal(replyTo(library, readQuestion("anna@example.com", "en")).markdown, phrasesOf("en").contact);
   },
 );
@@ -1096,7 +1095,7 @@ t.test("a short question is in the language of the conversation, else of the pag
 });
 
 t.test("an address between angle brackets is shown without them", async (t) => {
-  const from = (text: string) => openLibrary([documentSource(text)]);
+  const from = (text: string) => libraryFrom([documentSource(text)]);
   const say = (text: string) => replyTo(from(text), readQuestion("Who helps with the garden?", "en")).markdown;
   const text = "Moira <moira@lido.example> helps with the garden, see <https://lido.example/garden> and <b>.";
   t.match(say(text), "Moira moira@lido.example helps with the garden, see https://lido.example/garden and \\<b>.");
@@ -1112,7 +1111,7 @@ t.test("the question's language wins if the same statement exists in two languag
     id: "de",
     title: "Frühstück",
   });
-  const library = openLibrary([english, german]);
+  const library = libraryFrom([english, german]);
   t.match(replyTo(library, readQuestion("Wann gibt es Frühstück?", "en")).markdown, /^Frühstück gibt es/);
   t.match(replyTo(library, readQuestion("When is breakfast?", "de")).markdown, /^Breakfast is served/);
 });
@@ -1120,7 +1119,7 @@ t.test("the question's language wins if the same statement exists in two languag
 t.test("an answer shows no further section in a language that neither it nor the question has", async (t) => {
   const hours = (id: string, language: string, text: string) =>
     pageSource(`<h2>Hotel Astoria</h2><p>${text}</p>`, { id, language, title: id });
-  const library = openLibrary([
+  const library = libraryFrom([
     hours("en", "en", "The Sauna is open from 14:00 to 21:00."),
     hours("de", "de", "Die Sauna ist von 14:00 bis 21:00 Uhr geöffnet."),
     hours("rules", "en", "Please bring a towel to the Sauna."),
@@ -1132,7 +1131,7 @@ t.test("an answer shows no further section in a language that neither it nor the
 });
 
 t.test("typing errors, joined words, spelled-out numbers and chat spelling are understood", async (t) => {
-  const library = openLibrary([
+  const library = libraryFrom([
     pageSource(
       "<h2>Deposit</h2><p>We need £150 as a deposit for e-bikes.</p><h2>Weather</h2><p>We ride in any weather.</p><h2>Tours</h2><p>The 3 day tour starts on Mondays.</p><h2>Office</h2><p>Tel: 01328 555 0142</p>",
     ),
@@ -1148,7 +1147,7 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
 
 t.test("a weight, a length, a temperature or an age that is asked for is in the answer", async (t) => {
   const kindOf = (ask: string, text: string, language = "en") =>
-    replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
+    replyTo(libraryFrom([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
   const asked: [ask: string, answers: string, doesNot: string, language?: string][] = [
     ["how heavy may my suitcase be", "A suitcase may weigh 20 kg.", "A suitcase costs £20."],
     ["how deep is the pool", "The pool is two metres deep.", "The pool opens at 10am."],
@@ -1173,7 +1172,7 @@ t.test("a weight, a length, a temperature or an age that is asked for is in the 
 
 t.test("a span of time answers when and how long, in the sentence itself or in the next one", async (t) => {
   const kindOf = (ask: string, text: string) =>
-    replyTo(openLibrary([pageSource(`<p>${text}</p>`)]), readQuestion(ask, "en")).kind;
+    replyTo(libraryFrom([pageSource(`<p>${text}</p>`)]), readQuestion(ask, "en")).kind;
   t.equal(kindOf("when do i get my refund", "You get your refund within two weeks."), "answer");
   t.equal(kindOf("how long do vouchers last", "Vouchers can be of any amount. They last 18 months."), "answer");
   t.equal(kindOf("how long has the shop been open", "The shop has been open since 1974."), "answer");
@@ -1190,7 +1189,7 @@ t.test("'how much' of a thing asks for a number, and else for an amount", async 
 
 t.test("'how many' asks for a number of things, and not for a price, a time, a year or a measure", async (t) => {
   const kindOf = (ask: string, text: string, language = "en") =>
-    replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
+    replyTo(libraryFrom([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
   const asked = (ask: string, language = "en") => readQuestion(ask, language).asks.map(({ shape }) => shape);
   const many = "how many members do you have";
   t.equal(kindOf(many, "The hall has 340 members."), "answer");
@@ -1231,7 +1230,7 @@ t.test("a text of many prices is searched for a number of things in time that gr
 
 t.test("a time that is asked for is in the sentence itself, with a mark or behind a word for the hour", async (t) => {
   const kindOf = (ask: string, text: string, language = "en") =>
-    replyTo(openLibrary([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
+    replyTo(libraryFrom([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
   const ask = "what time does the workshop start?";
   t.not(kindOf(ask, "Children like the workshop. The museum is open from 10am."), "answer");
   t.equal(kindOf(ask, "The workshop starts at 5, on most days."), "answer");
@@ -1240,7 +1239,7 @@ t.test("a time that is asked for is in the sentence itself, with a mark or behin
 });
 
 t.test("a question for the time of day is answered by a clock time, and not by a day", async (t) => {
-  const kindOf = (ask: string, html: string) => replyTo(openLibrary([pageSource(html)]), readQuestion(ask, "en")).kind;
+  const kindOf = (ask: string, html: string) => replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en")).kind;
   t.equal(kindOf("What time does the café close?", "<p>The café closes at 5.30 pm.</p>"), "answer");
   t.not(kindOf("What time does the café close?", "<p>The café closes on Mondays.</p>"), "answer");
   t.equal(kindOf("When does the café close?", "<p>The café closes on Mondays.</p>"), "answer");
@@ -1252,23 +1251,23 @@ t.test("a compound is found by its two words, whatever joins them", async (t) =>
     ["Woensdag", "8.00–12.00", "gesloten"],
   ]);
   const asked = (html: string, ask: string, language: string) =>
-    replyTo(openLibrary([pageSource(html, { language })]), readQuestion(ask, language)).markdown;
+    replyTo(libraryFrom([pageSource(html, { language })]), readQuestion(ask, language)).markdown;
   t.match(asked(hours, "zijn jullie woensdagmiddag open?", "nl"), "- **Woensdag** Middag: gesloten\n");
   const hall = "<h2>Halle</h2><p>Die Reinigung der Halle kostet 40 €.</p><h2>Garten</h2><p>Der Garten ist frei.</p>";
   t.match(asked(hall, "Was kostet die Hallenreinigung?", "de"), "40 €");
 });
 
 t.test("a short word is no misspelling of another one", async (t) => {
-  const library = openLibrary([pageSource("<h2>Do the packs fit in a cabin?</h2><p>The small one does.</p>")]);
+  const library = libraryFrom([pageSource("<h2>Do the packs fit in a cabin?</h2><p>The small one does.</p>")]);
   t.not(replyTo(library, readQuestion("is there parking?", "en")).kind, "answer");
 });
 
 t.test(
   "telephone numbers answer no question for a number, and a short word is no beginning of a long one",
   async (t) => {
-    const contact = openLibrary([pageSource("<p>Mireille Fabre, 06 12 55 01 44 ou 06 12 55 01 45.</p>")]);
+    const contact = libraryFrom([pageSource("<p>Mireille Fabre, 06 12 55 01 44 ou 06 12 55 01 45.</p>")]);
     t.not(replyTo(contact, readQuestion("Quel âge a Mireille ?", "fr")).kind, "answer");
-    const refund = openLibrary([
+    const refund = libraryFrom([
       pageSource("<p>Si vous annulez moins de 48 heures avant, la moitié reste due.</p>", { language: "fr" }),
     ]);
     t.equal(replyTo(refund, readQuestion("do you have a restaurant?", "en")).kind, "none");
@@ -1282,7 +1281,7 @@ t.test("a large library is read in slices: other work goes on meanwhile, and it 
     ),
   );
   const from = performance.now();
-  const whole = openLibrary(sources);
+  const whole = libraryFrom(sources);
   const took = performance.now() - from;
   let [longest, last, isOpen] = [0, performance.now(), false];
   const watch = async () => {
@@ -1293,7 +1292,7 @@ t.test("a large library is read in slices: other work goes on meanwhile, and it 
     }
   };
   const watching = watch();
-  const sliced = await openLibraryInSlices(sources);
+  const sliced = await openLibrary(sources);
   isOpen = true;
   await watching;
   t.ok(longest < took / 3, `${longest} of ${took} ms`);
@@ -1317,7 +1316,7 @@ t.test("the assistant's own words are in the question's language", async (t) => 
     ["Vocês vendem helicópteros?", "pt"],
     ["ヘリコプターはありますか", "en"],
   ];
-  const library = openLibrary([pageSource("<p>We bake bread.</p>")]);
+  const library = libraryFrom([pageSource("<p>We bake bread.</p>")]);
   for (const [question, language] of asked)
     t.equal(replyTo(library, readQuestion(question, "en")).markdown, phrasesOf(language).unanswered, question);
 });
@@ -1375,12 +1374,12 @@ t.test("a question about the page itself gets its opening, from the page", async
 t.test("no markup of public text becomes markup of the answer", async (t) => {
   const text =
     "The price is <img src=x onerror=alert(1)> $9 ![x](https://evil.example/i.png) and <script>alert(1)</script>.";
-  const { kind, markdown } = replyTo(openLibrary([documentSource(text)]), readQuestion("What is the price?", "en"));
+  const { kind, markdown } = replyTo(libraryFrom([documentSource(text)]), readQuestion("What is the price?", "en"));
   t.equal(kind, "answer");
   t.notMatch(markdown, /(?<!\\)<[a-z/]/i);
   t.notMatch(markdown, /(?<!\\)!\[/);
   const linked = replyTo(
-    openLibrary([documentSource("The price is [here](javascript:alert) $9.")]),
+    libraryFrom([documentSource("The price is [here](javascript:alert) $9.")]),
     readQuestion("What is the price?", "en"),
   );
   t.notMatch(linked.markdown, "javascript:");
@@ -1397,10 +1396,10 @@ t.test("huge and strange text is answered without trouble", async (t) => {
   ];
   for (const text of strange)
     t.type(
-      replyTo(openLibrary([documentSource(text)]), readQuestion("What is the price of x?", "en")).markdown,
+      replyTo(libraryFrom([documentSource(text)]), readQuestion("What is the price of x?", "en")).markdown,
       "string",
     );
-  t.type(replyTo(openLibrary([]), readQuestion("?".repeat(500), "en")).markdown, "string");
+  t.type(replyTo(libraryFrom([]), readQuestion("?".repeat(500), "en")).markdown, "string");
 });
 
 // Each of these took minutes of a process that answers for everybody, when time grew with the square of the length.
@@ -1432,7 +1431,7 @@ t.test("hostile text of 128 KB is read and answered from in a time that grows wi
     ...Object.entries(documents).map(([name, text]) => [name, documentSource(text)] as const),
   ];
   for (const [name, source] of sources) {
-    const library = openLibrary([source]);
+    const library = libraryFrom([source]);
     for (const ask of ["When?", "What is the price of some words?", flood("abc-").slice(0, 2000)]) {
       const question = readQuestion(ask, "de");
       t.type(replyTo(library, question).markdown, "string", `${name}: ${ask.slice(0, 40)}`);
@@ -1471,7 +1470,7 @@ t.test("links for mail in one line, and a table of titles, take no longer to rea
 t.test("a text of signs that stand for whole phrases takes no longer to read than one of words", async (t) => {
   const timeOf = (piece: string) => {
     const from = performance.now();
-    const library = openLibrary([documentSource(`The plan costs 12 EUR. ${piece.repeat(60_000 / piece.length)}`)]);
+    const library = libraryFrom([documentSource(`The plan costs 12 EUR. ${piece.repeat(60_000 / piece.length)}`)]);
     t.match(replyTo(library, readQuestion("What does the plan cost?", "en")).markdown, "12 EUR");
     return performance.now() - from;
   };
@@ -1496,13 +1495,13 @@ t.test("one word is found in both numbers, with its accents and without, where a
 t.test("an everyday verb of a Spanish question needs no accent", async (t) => {
   const html =
     "<h2>Pago</h2><p>Efectivo, tarjeta y Bizum.</p><h2>Piezas</h2><p>Montamos las que traiga el cliente.</p>";
-  const library = openLibrary([pageSource(html, { language: "es" })]);
+  const library = libraryFrom([pageSource(html, { language: "es" })]);
   for (const ask of ["aceptáis bizum", "aceptais bizum"])
     t.equal(replyTo(library, readQuestion(ask, "es")).kind, "answer", ask);
 });
 
 t.test("a question of one strange word is read in no time", async (t) => {
-  const library = openLibrary([documentSource("Der Preis der Wohnung beträgt 12 Euro.")]);
+  const library = libraryFrom([documentSource("Der Preis der Wohnung beträgt 12 Euro.")]);
   for (const piece of ["a", "ŉ", "ﷺ", "wohnungs", "-", "ab-", "京", "1", "'"])
     t.type(replyTo(library, readQuestion(piece.repeat(2000), "de")).markdown, "string", piece);
 });
@@ -1707,9 +1706,9 @@ t.test("a block that is no card is never quoted", async (t) => {
   }
 });
 
-const promptOf = (sources: Parameters<typeof openLibrary>[0], text: string, said = "Hello.") => {
+const promptOf = (sources: Parameters<typeof libraryFrom>[0], text: string, said = "Hello.") => {
   const question = readQuestion(text, "en");
-  const found = { library: openLibrary(sources), context: {}, page: undefined, question };
+  const found = { library: libraryFrom(sources), context: {}, page: undefined, question };
   return chatPrompt(found, [{ role: "user", text: said }]);
 };
 
@@ -1841,7 +1840,7 @@ t.test("the address behind a link for mail or telephone is text, unless the link
   t.equal(read('<a href="mailto:hi@acme.example" aria-label="Email"><svg></svg></a>'), "Email (hi@acme.example)");
   t.equal(read('<a href="mailto:?subject=Look">Share</a> <a href="/x">Read</a>'), "Share Read");
   const say = (source: ReturnType<typeof pageSource>, ask: string) =>
-    replyTo(openLibrary([source]), readQuestion(ask, "en"), { here: source.id }).markdown;
+    replyTo(libraryFrom([source]), readQuestion(ask, "en"), { here: source.id }).markdown;
   const office = `<table><tr><th>Mail</th><td>${mail}Office</a></td></tr><tr><th>Phone</th><td>${call}Office</a></td></tr></table>`;
   for (const [asked, told] of [
     ["What is your email address?", "**Mail** Office (Hi@acme.example)"],
@@ -1973,7 +1972,7 @@ t.test("a first row that begins with a day is no header if it is a row of a day 
 t.test("equal cells are said once if their columns have names, or if there are no others", async (t) => {
   const say = (cells: string) => {
     const table = `<table><tr><td>Votes</td>${cells}</tr><tr><td>Rooms</td><td>any</td><td>any</td></tr></table>`;
-    return replyTo(openLibrary([pageSource(table)]), readQuestion("votes", "en")).markdown;
+    return replyTo(libraryFrom([pageSource(table)]), readQuestion("votes", "en")).markdown;
   };
   t.match(say("<td>yes</td><td>yes</td><td>no</td>"), "- **Votes** yes, yes, no\n- **Rooms** any\n");
   t.match(say("<td colspan=3>yes</td>"), "- **Votes** yes\n");
@@ -1982,7 +1981,7 @@ t.test("equal cells are said once if their columns have names, or if there are n
 t.test("no further section ends with an introduction", async (t) => {
   const list = `<ul>${"<li>a long film from the list that we have in the house</li>".repeat(6)}</ul>`;
   const hits = `<h2>Tickets</h2><p>Children pay £6 for a matinee.</p><h2>Parties</h2><p>Children in a matinee:</p>${list}`;
-  const { markdown } = replyTo(openLibrary([pageSource(hits)]), readQuestion("matinee for children", "en"));
+  const { markdown } = replyTo(libraryFrom([pageSource(hits)]), readQuestion("matinee for children", "en"));
   t.match(markdown, "£6");
   t.notMatch(markdown, /in a matinee:\n\n(?!- )/);
 });
@@ -2085,7 +2084,7 @@ t.test("each piece of an endless paragraph has its own links only", async (t) =>
     `<a href="https://x.example/${at}">here</a> is <a href="https://y.example/${at}">plan ${at}.</a> `;
   const sentences = Array.from({ length: 200 }, (_, at) => `Read on, for all of it ${link(at)}`).join("");
   const page = { kind: "page", id: "a", title: "A", url: "https://a.example/" } as const;
-  const { sections } = openLibrary([{ ...page, blocks: readHtml(`<p>${sentences}</p>`).blocks }]);
+  const { sections } = libraryFrom([{ ...page, blocks: readHtml(`<p>${sentences}</p>`).blocks }]);
   t.ok(sections.length > 3, "the paragraph is in several sections");
   for (const { blocks } of sections)
     for (const { text, links } of blocks) {
@@ -2106,7 +2105,7 @@ t.test("each piece of an endless paragraph has its own links only", async (t) =>
 t.test("a section has at most a hundred items, with those above them", async (t) => {
   const page = { kind: "page", id: "a", title: "A", url: "https://a.example/" } as const;
   const html = `<ul><li>Plans<ul>${"<li>a".repeat(1000)}</ul></ul>`;
-  const { sections } = openLibrary([{ ...page, blocks: readHtml(html).blocks }]);
+  const { sections } = libraryFrom([{ ...page, blocks: readHtml(html).blocks }]);
   t.ok(
     sections.every(({ blocks }) => blocks.length <= 103),
     String(sections[0]?.blocks.length),
@@ -2117,7 +2116,7 @@ t.test("a section has at most a hundred items, with those above them", async (t)
 t.test("an address of 200,000 dots is known as one", async (t) => {
   const href = `https://a.example/${".".repeat(200_000)}x`;
   const page = { kind: "page", id: "a", title: "A", url: "https://a.example/" } as const;
-  const library = openLibrary([
+  const library = libraryFrom([
     { ...page, blocks: readHtml(`<p>Our plans are <a href="${href}">here</a>.</p>`).blocks },
   ]);
   const question = readQuestion("Where are your plans?", "en");

@@ -6,15 +6,14 @@ import {
   Grounding,
   type Library,
   type Link,
-  openLibrary,
   type Passage,
   passagesFor,
   readQuestion,
   replyTo,
 } from "../core/engines/answers/answers.ts";
-import { documentSource, pageSource } from "../fixtures/assistant/libraries.ts";
+import { documentSource, libraryFrom, pageSource } from "../fixtures/assistant/libraries.ts";
 
-const library = openLibrary([
+const library = libraryFrom([
   pageSource(
     "<h2>Plans</h2><p>The Team plan costs $9 per person. Setup is 1,000 €. You save 10 % with the code SAVE20. The warranty is two years.</p>" +
       '<h2>Contact</h2><p>Mail hi@acme.example, call +49 30 1234567 or visit <a href="https://acme.example/demo">the demo</a>. Open 9:00 to 17:00.</p>',
@@ -29,7 +28,7 @@ const library = openLibrary([
 const passages = allOf(library);
 const numberOf = (part: string) => passages.findIndex(({ text }) => text.includes(part)) + 1;
 
-const courses = openLibrary([
+const courses = libraryFrom([
   documentSource(
     "## Courses\n\n| Course | When | Weeks | Price |\n|---|---|---|---|\n| Wheel for beginners | Tuesday 7pm | 10 | £295 |\n" +
       "| Handbuilding | Wednesday 6pm | 6 | £168 |\n\n| Workshop | Adult | Under 16 | When |\n|---|---|---|---|\n" +
@@ -101,21 +100,21 @@ t.test("a sentence passes if its figures are in the text, in any form", async (t
 });
 
 t.test("the mark of a footnote is no digit of a figure", async (t) => {
-  const from = openLibrary([pageSource("<p>A swim costs £48<sup>1</sup>, a towel £2¹.</p>")]);
+  const from = libraryFrom([pageSource("<p>A swim costs £48<sup>1</sup>, a towel £2¹.</p>")]);
   passes(t, ["A swim costs £48.", "A towel costs £2."], from);
   goes(t, ["A swim costs £481.", "A towel costs £21."], from);
 });
 
 t.test("three decimals after a thousands separator are decimals", async (t) => {
   for (const written of ["1,234.567", "1.234,567"]) {
-    const from = openLibrary([documentSource(`## Bridge\n\nThe bridge is ${written} m long.`)]);
+    const from = libraryFrom([documentSource(`## Bridge\n\nThe bridge is ${written} m long.`)]);
     passes(t, ["The bridge is 1234.567 m long."], from);
     goes(t, ["The bridge is 1234567 m long."], from);
   }
 });
 
 t.test("a date in digits is its day, month and year", async (t) => {
-  const from = openLibrary([documentSource("## Anmeldung\n\nAnmeldung bis 16.04.2027, danach ist der Kurs voll.")]);
+  const from = libraryFrom([documentSource("## Anmeldung\n\nAnmeldung bis 16.04.2027, danach ist der Kurs voll.")]);
   passes(t, ["Anmeldung bis 16.4.2027.", "Anmeldung bis 2027."], from);
   goes(t, ["Anmeldung bis 17.04.2027.", "Anmeldung bis 16.04.2028."], from);
 });
@@ -163,14 +162,14 @@ t.test("a date is the same day in each form, and no other day", async (t) => {
     ["es", "La fiesta es el 1 de mayo de 2027.", ["La fiesta es el 1/5/2027."], ["La fiesta es el 2/5/2027."]],
   ];
   for (const [language, text, same, other] of days) {
-    const from = openLibrary([documentSource(text)]);
+    const from = libraryFrom([documentSource(text)]);
     for (const sentence of same) t.equal(filtered(sentence, 7, { from, language }).text, sentence, sentence);
     for (const sentence of other) t.equal(filtered(sentence, 7, { from, language }).text, "", sentence);
   }
 });
 
 t.test("each day of a list and both ends of a span are dates, and a word between them is no part of one", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource(
       "The park is open from April 1 to October 31.\n\nThe winter camp is on December 27–30, 2027.\n\nThe carving course takes place on 4, 11 and 18 May. Groups of 10 in June get a tour.",
     ),
@@ -188,24 +187,24 @@ t.test("each day of a list and both ends of a span are dates, and a word between
   );
   goes(t, ["The park is open until 1 October.", "The carving course takes place on 12 May."], from);
   goes(t, ["Groups get a tour on 10 June."], from);
-  passes(t, ["The concert costs €10."], openLibrary([documentSource("Concert: €10, 12 May.")]));
-  const walk = openLibrary([documentSource("The walk is on June 3, 10 a.m. The market is on June 5, 9–12.")]);
+  passes(t, ["The concert costs €10."], libraryFrom([documentSource("Concert: €10, 12 May.")]));
+  const walk = libraryFrom([documentSource("The walk is on June 3, 10 a.m. The market is on June 5, 9–12.")]);
   passes(t, ["The walk is on June 3 at 10 a.m.", "The market is open on June 5 from 9:00 to 12:00."], walk);
   goes(t, ["The walk is on June 10.", "The market is on June 9."], walk);
-  goes(t, ["The yoga class is on May 12."], openLibrary([documentSource("Yoga class: May 4, 12 places left.")]));
-  const inFrench = openLibrary([documentSource("Le stage de poterie a lieu du 3 au 5 mai.")]);
+  goes(t, ["The yoga class is on May 12."], libraryFrom([documentSource("Yoga class: May 4, 12 places left.")]));
+  const inFrench = libraryFrom([documentSource("Le stage de poterie a lieu du 3 au 5 mai.")]);
   t.not(filtered("Le stage de poterie commence le 3 mai.", 7, { from: inFrench, language: "fr" }).text, "");
 });
 
 t.test("no price of a row is said of its blank cell, or of a row that has the price for its name", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource(
       "| | Summer | Winter |\n|---|---|---|\n| Adult | £6.50 | £4 |\n| Child 4 to 15 | £3.50 | £2.50 |\n| Family | £17 | – |",
     ),
   ]);
   passes(t, ["A family pays £17 in summer.", "An adult pays £6.50 in summer and £4 in winter."], from);
   goes(t, ["A family pays £17 in winter."], from);
-  const plans = openLibrary([
+  const plans = libraryFrom([
     documentSource(
       "| Plan | Price | Chat | Balcony |\n|---|---|---|---|\n| Free | – | – | |\n| Team | $9 | ✓ | – |\n| Pro | $19 | ✓ | ● |",
     ),
@@ -214,9 +213,9 @@ t.test("no price of a row is said of its blank cell, or of a row that has the pr
   goes(t, ["The Free plan costs $9."], plans);
   for (const cross of ["✗", "❌", "x", "n/a", "–", "no"]) {
     const table = `| Plan | Price | Chat |\n|---|---|---|\n| Free | $2 | ${cross} |\n| Team | $9 | ✓ |`;
-    goes(t, ["The Free plan with chat costs $2."], openLibrary([documentSource(table)]));
+    goes(t, ["The Free plan with chat costs $2."], libraryFrom([documentSource(table)]));
   }
-  const balconies = openLibrary([
+  const balconies = libraryFrom([
     documentSource(
       "| Zimmer | Preis | Balkon |\n|---|---|---|\n| Einzelzimmer | 60 € | nein |\n| Doppelzimmer | 80 € | ja |",
     ),
@@ -224,7 +223,7 @@ t.test("no price of a row is said of its blank cell, or of a row that has the pr
   const german = { from: balconies, language: "de" };
   t.equal(filtered("Das Einzelzimmer kostet 60 € und hat einen Balkon.", 7, german).text, "");
   t.not(filtered("Das Doppelzimmer kostet 80 € und hat einen Balkon.", 7, german).text, "");
-  const classes = openLibrary([
+  const classes = libraryFrom([
     documentSource("| | Monday | Tuesday |\n|---|---|---|\n| Yoga | 9:00 | – |\n| Pilates | – | 10:00 |"),
   ]);
   passes(t, ["Yoga is on Mondays at 9:00."], classes);
@@ -233,23 +232,23 @@ t.test("no price of a row is said of its blank cell, or of a row that has the pr
 
 t.test("a bound that denies more is none from below, and a price is no time", async (t) => {
   for (const bound of ["no more than", "never more than", "up to"]) {
-    const from = openLibrary([documentSource(`A group has ${bound} 8 people.`)]);
+    const from = libraryFrom([documentSource(`A group has ${bound} 8 people.`)]);
     passes(t, ["A group has at most 8 people."], from);
     goes(t, ["A group has more than 8 people.", "A group has at least 8 people."], from);
   }
   for (const bound of ["nicht mehr als", "nie mehr als"]) {
-    const german = { from: openLibrary([documentSource(`Eine Gruppe hat ${bound} 8 Personen.`)]), language: "de" };
+    const german = { from: libraryFrom([documentSource(`Eine Gruppe hat ${bound} 8 Personen.`)]), language: "de" };
     t.not(filtered("Eine Gruppe hat höchstens 8 Personen.", 7, german).text, "");
     t.equal(filtered("Eine Gruppe hat mehr als 8 Personen.", 7, german).text, "");
     t.equal(filtered("Eine Gruppe hat mindestens 8 Personen.", 7, german).text, "");
   }
-  goes(t, ["Lunch is at 12:30."], openLibrary([documentSource("Lunch costs £12.30.")]));
+  goes(t, ["Lunch is at 12:30."], libraryFrom([documentSource("Lunch costs £12.30.")]));
 });
 
 t.test("what a text says of some days of the week, a sentence says of no others", async (t) => {
   const rows =
     "| Group | Day and time | Fee |\n|---|---|---|\n| Newts | Tue 16:30 | £48 |\n| Otters | Thu 17:00 | £54 |";
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource(
       `${rows}\n\n## Desk\n\nThe desk is staffed Tuesday to Friday, 10 to 18.\n\n## Café\n\nThe café at the lake opens at 9 every day, with cake on Sundays.`,
     ),
@@ -272,18 +271,18 @@ t.test("what a text says of some days of the week, a sentence says of no others"
     ],
     from,
   );
-  const creche = openLibrary([documentSource("La crèche est ouverte du lundi au vendredi, de 7 h 30 à 18 h.")]);
+  const creche = libraryFrom([documentSource("La crèche est ouverte du lundi au vendredi, de 7 h 30 à 18 h.")]);
   const say = (text: string) => filtered(text, 7, { from: creche, language: "fr" }).text;
   t.not(say("La crèche est ouverte le mercredi."), "");
   t.equal(say("La crèche est ouverte le samedi."), "");
-  const office = openLibrary([documentSource("Office: Monday through Friday 9am–5pm, Sat 10am–2pm.")]);
+  const office = libraryFrom([documentSource("Office: Monday through Friday 9am–5pm, Sat 10am–2pm.")]);
   passes(t, ["The office is open on Saturday from 10am to 2pm."], office);
-  const shop = openLibrary([documentSource("De winkel is open van dinsdag t/m zaterdag van 10 tot 17 uur.")]);
+  const shop = libraryFrom([documentSource("De winkel is open van dinsdag t/m zaterdag van 10 tot 17 uur.")]);
   const dutch = (text: string) => filtered(text, 7, { from: shop, language: "nl" }).text;
   t.not(dutch("De winkel is op vrijdag open van 10 tot 17 uur."), "");
   t.equal(dutch("De winkel is op maandag open van 10 tot 17 uur."), "");
   const portuguese = (text: string, said: string) =>
-    filtered(said, 7, { from: openLibrary([documentSource(text)]), language: "pt" }).text;
+    filtered(said, 7, { from: libraryFrom([documentSource(text)]), language: "pt" }).text;
   const hours = "A loja está aberta de segunda-feira a sexta-feira, das 9 às 18 horas.";
   t.not(portuguese(hours, "A loja está aberta na quarta-feira."), "");
   t.equal(portuguese(hours, "A loja está aberta no domingo."), "");
@@ -292,7 +291,7 @@ t.test("what a text says of some days of the week, a sentence says of no others"
 });
 
 t.test("a clause without a subject of its own speaks of the one before", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource(
       "A board costs €15 for two hours and €25 for a day, a wetsuit €10 for a day. From 36 bottles we give a discount of 5%, from 60 bottles 8%.",
     ),
@@ -303,13 +302,13 @@ t.test("a clause without a subject of its own speaks of the one before", async (
     ["A board costs €15 for a day.", "A board costs €10 for a day.", "From 36 bottles you get a discount of 8%."],
     from,
   );
-  const tour = openLibrary([documentSource("Price of the tour: £120 per person, under 12s £60.")]);
+  const tour = libraryFrom([documentSource("Price of the tour: £120 per person, under 12s £60.")]);
   passes(t, ["The tour costs £120 per person."], tour);
   goes(t, ["The tour costs £60 per person."], tour);
 });
 
 t.test("two figures side by side are of one thing, and minutes may follow a full stop", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource("## Tours\n\nA curator shows you round at 9.30 and 14.00 on Saturdays. The café opens at 9:15."),
   ]);
   passes(
@@ -321,23 +320,23 @@ t.test("two figures side by side are of one thing, and minutes may follow a full
 });
 
 t.test("a bound such as 'never more than' negates nothing, nor does the German 'noch'", async (t) => {
-  const english = openLibrary([documentSource("Bank transfers cost 0.8%, at most £2. Cards cost 3%.")]);
+  const english = libraryFrom([documentSource("Bank transfers cost 0.8%, at most £2. Cards cost 3%.")]);
   passes(t, ["Bank transfers cost 0.8%, but never more than £2."], english);
   goes(t, ["Bank transfers never cost 0.8%."], english);
-  const from = openLibrary([documentSource("## Was noch dazukommt\n\n- Sehtest: 6,43 € beim Optiker")]);
+  const from = libraryFrom([documentSource("## Was noch dazukommt\n\n- Sehtest: 6,43 € beim Optiker")]);
   const says = "Der Sehtest kostet 6,43 € beim Optiker.";
   t.equal(filtered(says, 7, { from, language: "de" }).text, says);
 });
 
 t.test("Swedish numbers that are written out are read", async (t) => {
-  const from = openLibrary([documentSource("En kurs på 25 timmar kostar 1 200 kr.")]);
+  const from = libraryFrom([documentSource("En kurs på 25 timmar kostar 1 200 kr.")]);
   const say = (text: string) => filtered(text, 7, { from, language: "sv" }).text;
   t.not(say("En kurs på tjugofem timmar kostar 1 200 kr."), "");
   t.equal(say("En kurs på tjugosex timmar kostar 1 200 kr."), "");
 });
 
 t.test("a name before a colon is denied by what follows", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource("We deliver to England. Northern Ireland: we can't, since the rules changed."),
   ]);
   passes(t, ["We can't deliver to Northern Ireland."], from);
@@ -419,7 +418,7 @@ t.test("a figure belongs to its row, column, clause and span of time, and no nam
 });
 
 t.test("a span of time is a rate or a number, and a row is the one whose whole label is said", async (t) => {
-  const hire = openLibrary([
+  const hire = libraryFrom([
     documentSource(
       "## Hire\n\n| Bike | Half day | Day | Deposit |\n|---|---|---|---|\n| E-bike | £25 | £38 | £800 |\n" +
         "| Cargo e-bike | £34 | £55 | £1,500 |\n\nThe weekend course takes two days and costs £235. Backups are made every hour " +
@@ -470,18 +469,18 @@ t.test("halves and quarters of a unit are a span like any other, in each languag
     ["pt", "O passeio dura 30 minutos.", "O passeio dura meia hora.", "O passeio dura uma hora e meia."],
   ];
   for (const [language, text, same, other] of spans) {
-    const from = openLibrary([documentSource(text)]);
+    const from = libraryFrom([documentSource(text)]);
     t.equal(filtered(same, 7, { from, language }).text, same, same);
     t.equal(filtered(other, 7, { from, language }).text, "", other);
   }
-  const club = openLibrary([
+  const club = libraryFrom([
     documentSource("Membership is £96 a month, half membership £58. Repairs take two to three weeks."),
   ]);
   passes(t, ["Membership costs £96 a month and half membership £58.", "Repairs take 14 to 21 days."], club);
 });
 
 t.test("a number keeps its unit, a rate too", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource(
       "The bus from the station takes twelve minutes. Beyond the town it is £1.20 a mile. The wall is 16 m high.",
     ),
@@ -500,21 +499,21 @@ t.test("a number keeps its unit, a rate too", async (t) => {
 });
 
 t.test("what a list of days or items denies, it denies of each", async (t) => {
-  const shop = openLibrary([documentSource("## Horaires\n\nL’atelier est fermé le dimanche et le lundi.")]);
+  const shop = libraryFrom([documentSource("## Horaires\n\nL’atelier est fermé le dimanche et le lundi.")]);
   t.equal(filtered("L’atelier est ouvert le lundi.", 7, { from: shop, language: "fr" }).text, "");
   t.not(filtered("L’atelier est fermé le lundi.", 7, { from: shop, language: "fr" }).text, "");
-  const hire = openLibrary([documentSource("Kletterschuhe 4,50 € · Gurt 3,50 € · Seil 5,00 €")]);
+  const hire = libraryFrom([documentSource("Kletterschuhe 4,50 € · Gurt 3,50 € · Seil 5,00 €")]);
   t.equal(filtered("Ein Gurt kostet 4,50 €.", 7, { from: hire, language: "de" }).text, "");
   t.not(filtered("Ein Gurt kostet 3,50 €.", 7, { from: hire, language: "de" }).text, "");
 });
 
 t.test("a word that is a day in another language names none", async (t) => {
-  const from = openLibrary([documentSource("## Tarifs\n\nLe mardi, un retard coûte 10 € par quart d’heure.")]);
+  const from = libraryFrom([documentSource("## Tarifs\n\nLe mardi, un retard coûte 10 € par quart d’heure.")]);
   t.not(filtered("Un retard d’un quart d’heure coûte 10 €.", 7, { from, language: "fr" }).text, "");
 });
 
 t.test("included and paying nothing are no charge, but a price that includes nothing is", async (t) => {
-  const from = openLibrary([
+  const from = libraryFrom([
     documentSource("## Hire\n\nThe helmet and the lock are included.\n\n## Tax\n\nAll prices include VAT."),
   ]);
   passes(t, ["You don’t pay for the helmet and the lock."], from);
@@ -522,7 +521,7 @@ t.test("included and paying nothing are no charge, but a price that includes not
 });
 
 t.test("closed is not open, and a price is not at least that price, in each language", async (t) => {
-  const shop = openLibrary([
+  const shop = libraryFrom([
     documentSource(
       "## Hours\n\nThe shop is open Tuesday to Saturday and closed on Sunday. The café is open from 8:00 to 17:00 and the bar closes at 11pm. To close your account, open the settings.\n\n## Prices\n\n" +
         "The hand-painted mug costs 89 EUR. Lessons cost from 40 EUR. Groups have 4–8 people. Cancel 14 days or more ahead.",
@@ -570,7 +569,7 @@ t.test("closed is not open, and a price is not at least that price, in each lang
 });
 
 t.test("a bound is read in the language of the text, where a deadline and a range are bounds", async (t) => {
-  const shop = openLibrary(
+  const shop = libraryFrom(
     [
       "The wheel class is 45 min long. Please cancel 48 hours before your visit. Groups can move their visit until 10 days before. Bike hire is £45 for 2 days. Tours have 4 to 9 guests.",
       "Der Keramik-Kurs kostet ab 40 EUR. Die Lampe kostet 70 EUR. Beide sind bei uns im Studio und für alle da.",
@@ -602,7 +601,7 @@ t.test("a bound is read in the language of the text, where a deadline and a rang
 });
 
 t.test("one sentence may say other words, another unit of time, no charge, or two facts of the text", async (t) => {
-  const shop = openLibrary([
+  const shop = libraryFrom([
     documentSource(
       "## Guarantee\n\nSeams and zips are guaranteed for ten years, fabric for five. Money goes back to your card within a week. " +
         "Stitches come out free of charge.\n\n## Rabbits\n\nRabbits must go on eating before an operation.\n\n" +
@@ -669,16 +668,16 @@ t.test("words that are spelled out are no small talk, and punctuation is no answ
 
 t.test("'free' is a price, also in a sentence of everyday words", async (t) => {
   goes(t, ["It is free.", "The plan is free."]);
-  const parking = openLibrary([documentSource("## Parking\n\nParking is free for guests.", { title: "Stay" })]);
+  const parking = libraryFrom([documentSource("## Parking\n\nParking is free for guests.", { title: "Stay" })]);
   passes(t, ["It is free.", "Yes, free.", "Parking is free."], parking);
   passes(t, ["Feel free to write to hi@acme.example."]);
 });
 
 t.test("'feel free' says nothing about a price, neither as a claim nor as evidence", async (t) => {
   passes(t, ["Feel free to ask!", "Feel free to ask if you have other questions."]);
-  const service = openLibrary([documentSource("## Service\n\nFeel free to bring your bike for a service.")]);
+  const service = libraryFrom([documentSource("## Service\n\nFeel free to bring your bike for a service.")]);
   goes(t, ["The service is free.", "A service for your bike is free."], service);
-  const prices = openLibrary([
+  const prices = libraryFrom([
     documentSource("## Service\n\nFeel free to ask for a service.\n\n## Prices\n\nA service costs 89 EUR."),
   ]);
   t.match(replyTo(prices, readQuestion("How much is a service?", "en")).markdown, /^\*\*Prices/);
@@ -789,7 +788,7 @@ t.test("the figures of an endless hyphenated word are read in one pass", { timeo
 t.test("the days of each line of a long list are read once for all sentences", (t) => {
   const pool = `## Pool\n\n${"- Friday pool\n".repeat(300)}`;
   const barn = `## Barn\n\n${"- Monday: big red workshop barn open late\n".repeat(400)}`;
-  const from = openLibrary([documentSource(`${pool}\n${barn}`)]);
+  const from = libraryFrom([documentSource(`${pool}\n${barn}`)]);
   const { user: before } = process.cpuUsage();
   const passed = filtered("The big red workshop barn is open late on Friday. ".repeat(20), 50, { from });
   t.match(passed, { text: "" });

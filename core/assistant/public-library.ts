@@ -3,7 +3,6 @@ import type { LessonCard } from "../../schemas/assistant.ts";
 import {
   type Library,
   openLibrary,
-  openLibraryInSlices,
   type Question,
   type QuestionContext,
   readMarkdown,
@@ -83,7 +82,7 @@ export async function publicLibrary(
   const isWhole = knowledge.documents !== undefined && (page === undefined || pages.pages.has(pageSlug));
   const { library, cards } = isWhole
     ? whole
-    : partOf(whole, { page, question, found: knowledge.documents ? NO_HITS : found });
+    : await partOf(whole, { page, question, found: knowledge.documents ? NO_HITS : found });
   const context = { here: pageSlug, near: nearSections(library, found) };
   const ranked = library.rank(question, context);
   const hasDocuments = (knowledge.documents ?? found.hits).length > 0;
@@ -119,7 +118,7 @@ function wholeLibrary(redis: Redis, handle: string, from: LibrarySources): Promi
 
 async function fill({ pages, knowledge: { documents = [] } }: LibrarySources): Promise<CachedLibrary> {
   const cards = cardsOf(documents);
-  const library = await openLibraryInSlices(sourcesOf(pages, documents));
+  const library = await openLibrary(sourcesOf(pages, documents));
   const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
   return { bytes: pages.bytes + CHARACTER_BYTES * characters, library, cards };
 }
@@ -130,17 +129,17 @@ function* sourcesOf({ pages }: PublicPages, documents: readonly TaggedDocument[]
 }
 
 /** The sources for a question if not all can be read: the best ones, the visited page, and the search results. */
-function partOf(
+async function partOf(
   { library, cards }: CachedLibrary,
   { page, question, found }: { page: PublicPage | undefined; question: Question; found: SearchResult },
-): Pick<CachedLibrary, "library" | "cards"> {
+): Promise<Pick<CachedLibrary, "library" | "cards">> {
   const ranked = [...new Set(library.rank(question).map(({ source }) => source))].slice(0, MAX_RELATED);
   const related = ranked.filter(({ id }) => id !== page?.slug);
   const passages = found.hits.map(({ passage }) => passage);
   const documents = passages.map(({ id, title, text }) => ({ documentId: id, title, content: text }));
   const pieces = documents.map((document, at) => passageSource(document, passages[at]!));
   const sources = [...(page ? [pageSource(page)] : []), ...related, ...pieces];
-  return { library: openLibrary(sources), cards: new Map([...cards, ...cardsOf(documents)]) };
+  return { library: await openLibrary(sources), cards: new Map([...cards, ...cardsOf(documents)]) };
 }
 
 function pageSource({ slug, title, url, language, blocks }: PublicPage): Source {

@@ -21,7 +21,7 @@ import { termsIn } from "./words.ts";
 export type { Link, PublicText } from "./blocks.ts";
 export { Grounding, type Passage } from "./grounding.ts";
 export { absoluteAddress, readHtml } from "./html.ts";
-export type { Library, QuestionContext } from "./library.ts";
+export { Library, type QuestionContext } from "./library.ts";
 export { readMarkdown } from "./markdown.ts";
 export { type Question, readQuestion, type Turn, type Wish } from "./question.ts";
 export type { Source, Unit } from "./sections.ts";
@@ -51,15 +51,10 @@ export function readLine(text: string): Block[] {
   return readMarkdown(oneLine(text)).map((block) => ({ ...block, section: -1 }));
 }
 
-/** Indexes the public text of sources. Takes some ms for a hundred pages. */
-export function openLibrary(sources: Iterable<Source>): Library {
-  const library = new Library();
-  Array.from(library.read(sources));
-  return library;
-}
-
-/** Indexes sources in slices of some ms, so that other work isn't blocked. Each source is read from `sources` in its slice. */
-export async function openLibraryInSlices(sources: Iterable<Source>): Promise<Library> {
+/**
+ * Indexes the public text of sources in slices of some ms, so that other work isn't blocked. Each source is read from `sources` in its slice.
+ */
+export async function openLibrary(sources: Iterable<Source>): Promise<Library> {
   const library = new Library();
   const isDue = sliceClock();
   for (const _ of library.read(sources)) if (isDue()) await setImmediate();
