@@ -1,6 +1,7 @@
 import PostalMime from "postal-mime";
 import t, { type Test } from "tap";
 import { grantRole, revokeRole } from "../core/account/handles.ts";
+import { acceptMessage } from "../core/email/acceptance.ts";
 import { erasePerson } from "../core/email/erasure.ts";
 import { eraseLead } from "../core/leads/leads.ts";
 import { sendLeadDigest, sendLeadNotice, withdrawNotices } from "../core/leads/notices.ts";
@@ -433,6 +434,28 @@ t.test("a digest counts the leads that it tells of, though one is erased while i
   const { subject, text } = JSON.parse((await redis.hget(message, "content")) ?? "{}");
   const told = new Set(text.match(/\w+@far\.example/g));
   t.equal(subject, `More new leads: ${told.size}`);
+});
+
+t.test("a mail to an erased person, withdrawn too, has no digest sent before the hour ends", async (t) => {
+  const { service } = await open(t, { workers: [] });
+  await makeSending(service);
+  const { runtime } = service;
+  const ids: string[] = [];
+  for (let n = 0; n < 21; n++) ids.push(await capture(service, { email: `v${n}@far.example` }));
+  for (const leadId of ids) await sendLeadNotice(runtime, { handle: "acme", leadId });
+  const mail = { handle: "acme", senderId: "sender_main", purpose: "PRODUCT_NOTIFICATION", key: "rule" } as const;
+  const content = { subject: "Welcome", text: "Welcome" };
+  await acceptMessage(runtime, { ...mail, to: ["v20@far.example"], content, leads: ids.slice(20) });
+  t.same(await withdrawNotices(runtime, "acme", ids.slice(20)), []);
+});
+
+t.test("a notice that an earlier version accepted is withdrawn", async (t) => {
+  const { service, leadId, only, erase } = await toldOfAda(t, { workers: [] });
+  await sendLeadNotice(service.runtime, { handle: "acme", leadId });
+  // Its lead did not name it.
+  await service.runtime.redis.hdel(keys.lead("acme", leadId), `mail:${(await only()).messageId}`);
+  await erase();
+  t.equal((await only()).status, "CANCELLED");
 });
 
 t.test("an erasure that failed half way can be repeated, and withdraws the waiting mail", async (t) => {

@@ -48,6 +48,8 @@ export interface MailRequest {
   caps?: readonly MailCap[];
   /** Ids of the leads that it is about: `lead_not_found` from the moment at which the erasure of one begins. */
   leads?: readonly string[];
+  /** True for a mail to owners about the leads: their records name it, so that their erasure can withdraw it. */
+  isNotice?: boolean | undefined;
   /** Why the requester no longer wants it sent; recorded as a message whose deliveries are DENIED with this reason. */
   denied?: string | undefined;
   /** A client's idempotency key with the digest of its body (docs/reference.md, "Idempotency"), kept for 24 hours. */
@@ -238,7 +240,7 @@ function keysOf({ now }: Runtime, { handle, key, idempotency }: MailRequest) {
 
 function inputOf(
   { env }: Runtime,
-  { isDirect = false, key, idempotency, caps = [], leads = [] }: MailRequest,
+  { isDirect = false, key, idempotency, caps = [], leads = [], isNotice = false }: MailRequest,
   { message, content, denied }: ReadyMessage,
 ) {
   const { messageId, purpose, recipients, createdAt } = message;
@@ -261,6 +263,7 @@ function inputOf(
     isClosed: !env.SMTP_URL,
     caps: caps.map((cap) => ({ name: cap, max: MAX_MAILS_A_DAY[cap] })),
     leads,
+    isNotice,
   };
 }
 

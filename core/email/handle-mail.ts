@@ -13,7 +13,7 @@ const SENT_RETENTION_SECONDS = 400 * 86_400;
 const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
 
 /** A mail that the service writes for a handle, to one person. */
-interface HandleMail extends Pick<MailRequest, "handle" | "attachments" | "caps" | "denied" | "leads"> {
+interface HandleMail extends Pick<MailRequest, "handle" | "attachments" | "caps" | "denied" | "leads" | "isNotice"> {
   to: string;
   content: { subject: string; text: string; html: string; replyTo?: string };
   /** Identifies the mail, so that it is sent once. */

@@ -17,6 +17,7 @@ import { canonicalAddress, isAddress } from "../platform/address.ts";
 import { clip, oneLine } from "../platform/characters.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
+import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { transact } from "../store/redis.ts";
@@ -24,7 +25,7 @@ import type { StoredLead } from "./content.ts";
 
 /** Maximum number of characters of each message in a digest. */
 const MAX_DIGEST_TEXT = 300;
-/** Prefix of the fields of a lead's record that name the mails about it, as `accept-message.lua` writes them. */
+/** Prefix of the fields of a lead's record that name the notices about it, as `accept-message.lua` writes them. */
 const MAIL_FIELD = "mail:";
 
 /** Mails a new lead to each owner of the handle once, unless disabled; later leads of an hour go to its digest. */
@@ -74,22 +75,36 @@ export async function withdrawNotices(runtime: Runtime, handle: string, leadIds:
   for (const leadId of leadIds) {
     const { notice: round = "mail", ...fields } = await runtime.redis.hgetall(keys.lead(handle, leadId));
     if (round !== "mail") await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
-    const onceKeys = await withdraw(runtime, handle, fields);
+    const key = round === "mail" ? leadId : digestKey(round);
+    const onceKeys = await withdraw(runtime, handle, await onceDigests(runtime, handle, { key, fields }));
     if (round !== "mail" && onceKeys.length > 0) digests.set(round, [...(digests.get(round) ?? []), ...onceKeys]);
   }
   return [...digests].map(([round, onceKeys]) => ({ round, onceKeys }));
 }
 
-/** Cancels the unsent mails that a lead's record names, also those to former owners. Returns the once-only keys of the cancelled ones. */
-async function withdraw(runtime: Runtime, handle: string, fields: Record<string, string>): Promise<string[]> {
+/** Cancels the unsent mails of these once-only keys, and returns the keys of the cancelled ones. */
+async function withdraw(runtime: Runtime, handle: string, digests: Set<string>): Promise<string[]> {
   const cancelled: string[] = [];
-  for (const [name, digest] of Object.entries(fields).filter(([name]) => name.startsWith(MAIL_FIELD))) {
-    const [messageId, once] = [name.slice(MAIL_FIELD.length), keys.emailOnce(handle, digest)];
-    // Another one of the same key has replaced a mail that was cancelled before.
-    const isNewest = (await runtime.redis.get(once)) === messageId;
-    if (isNewest && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
+  for (const digest of digests) {
+    const once = keys.emailOnce(handle, digest);
+    const messageId = await runtime.redis.get(once);
+    if (messageId !== null && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
   }
   return cancelled;
+}
+
+/**
+ * The digests of the once-only keys of a lead's notices, also to former owners: its record names them. It names none that an earlier version
+ * accepted, which are those of today's owners.
+ */
+async function onceDigests(
+  { redis }: Runtime,
+  handle: string,
+  { key, fields }: { key: string; fields: Record<string, string> },
+): Promise<Set<string>> {
+  const named = Object.entries(fields).flatMap(([name, digest]) => (name.startsWith(MAIL_FIELD) ? digest : []));
+  const owners = await ownerAddresses(redis, handle);
+  return new Set([...named, ...owners.map((owner) => keyDigest(noticeKey(key, owner)))]);
 }
 
 /** Cancels a mail; false if it was already sent, or if the service itself sent it, which stores nothing. */
@@ -142,7 +157,7 @@ async function tellOwners(
   { key, leads, content }: Notice,
 ): Promise<"told" | "erased"> {
   const owners = (await ownerAddresses(runtime.redis, handle)).filter(isAddress);
-  const mail = { handle, content, leads: leads.map(({ leadId }) => leadId) };
+  const mail = { handle, content, leads: leads.map(({ leadId }) => leadId), isNotice: true };
   for (const owner of owners) {
     const one = { ...mail, to: owner, key: noticeKey(key, owner) };
     if ((await unlessErased(() => sendForHandle(runtime, one))) === "erased") return "erased";

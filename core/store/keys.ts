@@ -49,7 +49,7 @@ export const keys = {
   strategyContext: (handle: string, contextId: string) => `strategy-context:{${handle}}:${contextId}`, // string, JSON; 24 h
 
   // leads
-  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (mail or digest to its owners), erased (its erasure has begun), mail:<message> (about it) -> digest of its once-only key; until erased
+  lead: (handle: string, leadId: string) => `lead:{${handle}}:${leadId}`, // hash version, json, notice (mail or digest to its owners), erased (its erasure has begun), mail:<message> (to its owners) -> digest of its once-only key; until erased
   leads: (handle: string) => `leads:{${handle}}`, // zset lead id by ms of its first capture; until erased
   recentLead: (handle: string, digest: string) => `lead-recent:{${handle}}:${digest}`, // string, lead of a person on a page and campaign; 24 h
   conversions: (handle: string, leadId: string) => `conversions:{${handle}}:${leadId}`, // hash conversion id -> json; until the lead is erased

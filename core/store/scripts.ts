@@ -119,6 +119,7 @@ export const scripts = scriptsOf({
       isClosed: boolean;
       caps: { name: string; max: number }[];
       leads: readonly string[];
+      isNotice: boolean;
     },
     [
       kind: "accepted" | "repeated" | "once" | "erased" | "denied" | "suppressed" | "quota" | "closed",

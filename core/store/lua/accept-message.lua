@@ -6,7 +6,7 @@
 --   digest of the mailbox), quota (of the day), answer (for repeats; absent without an idempotency key) and keyDigest (of that key),
 --   onceDigest (of a once-only key; absent without one), denied (reason; absent to send), refusesAll (a reason against one recipient
 --   refuses the message, else only that delivery is denied), isClosed (the handle can't send), caps (that count; each name, max: mails a
---   day for a mailbox), leads (ids of those that the mail is about; their records name one with a once-only key)
+--   day for a mailbox), leads (ids of those that the mail is about), isNotice (with a once-only key; the records of the leads name it)
 -- Returns {"accepted", status, status of each delivery ...}, {"repeated", answer}, {"once", id}, {"erased"} (one of the leads is, or is
 --   being erased), {"denied"}, {"suppressed", n ...}, {"quota"}, {"closed"}.
 local id, recipients, caps = input.messageId, input.recipients, input.caps
@@ -84,8 +84,6 @@ if input.answer then
   redis.call('SET', keys.idempotent, input.answer, 'EX', 86400)
   redis.call('HSET', keys.messages .. id, 'idempotent', input.keyDigest)
 end
-if input.onceDigest then
-  redis.call('SET', keys.once, id, 'EX', 34560000)
-  for _, lead in ipairs(input.leads) do redis.call('HSET', keys.leads .. lead, 'mail:' .. id, input.onceDigest) end
-end
+if input.onceDigest then redis.call('SET', keys.once, id, 'EX', 34560000) end
+for _, lead in ipairs(input.isNotice and input.leads or {}) do redis.call('HSET', keys.leads .. lead, 'mail:' .. id, input.onceDigest) end
 return { 'accepted', overall(statuses), unpack(statuses) }
