@@ -1145,6 +1145,16 @@ t.test("typing errors, joined words, spelled-out numbers and chat spelling are u
   for (const [text, found] of asked) t.match(replyTo(library, readQuestion(text, "en")).markdown, found, text);
 });
 
+t.test("a misspelt stop word is no word that the text lacks", async (t) => {
+  const library = libraryFrom([
+    pageSource(
+      "<h2>Before you come</h2><p>Wear old clothes and flat shoes.</p><h2>Food</h2><p>Soup is served at noon.</p>",
+    ),
+  ]);
+  t.equal(replyTo(library, readQuestion("what shuold i wear", "en")).kind, "answer");
+  t.not(replyTo(library, readQuestion("is there a booth for clothes", "en")).kind, "answer", '"booth" is no "both"');
+});
+
 t.test("a weight, a length, a temperature or an age that is asked for is in the answer", async (t) => {
   const kindOf = (ask: string, text: string, language = "en") =>
     replyTo(libraryFrom([pageSource(`<p>${text}</p>`, { language })]), readQuestion(ask, language)).kind;
@@ -1195,6 +1205,7 @@ t.test("'how many' asks for a number of things, and not for a price, a time, a y
   t.equal(kindOf(many, "The hall has 340 members."), "answer");
   t.equal(kindOf(many, "We have nine members, since 2009."), "answer");
   t.equal(kindOf(many, "Between 8 and 12 members are on the board."), "answer");
+  t.equal(kindOf(many, "Up to 8 members meet for 8 weeks and pay £8."), "answer", "one 8 of three");
   t.equal(kindOf(many, "We have 2,000 members."), "answer", "no year");
   t.equal(kindOf(many, "We have 2000 members."), "answer", "no year either");
   t.equal(kindOf("¿cuántas mesas hay?", "Las 12 mesas están fuera.", "es"), "answer", "no hour");
@@ -1255,6 +1266,16 @@ t.test("a compound is found by its two words, whatever joins them", async (t) =>
   t.match(asked(hours, "zijn jullie woensdagmiddag open?", "nl"), "- **Woensdag** Middag: gesloten\n");
   const hall = "<h2>Halle</h2><p>Die Reinigung der Halle kostet 40 €.</p><h2>Garten</h2><p>Der Garten ist frei.</p>";
   t.match(asked(hall, "Was kostet die Hallenreinigung?", "de"), "40 €");
+});
+
+t.test("a compound of a day and its half is answered with that day's half", async (t) => {
+  const days = ["Montag", "Mittwoch", "Freitag"].map(
+    (day, at) =>
+      `<h2>${day}</h2><p>Am Vormittag malen wir ab ${8 + at} Uhr.</p><p>Am Nachmittag turnen wir ab ${13 + at} Uhr.</p>`,
+  );
+  const library = libraryFrom([pageSource(days.join(""), { language: "de" })]);
+  const { units } = replyTo(library, readQuestion("Wann turnen Sie am Freitagnachmittag?", "de"));
+  t.equal(units[0]?.text, "Am Nachmittag turnen wir ab 15 Uhr.");
 });
 
 t.test("a short word is no misspelling of another one", async (t) => {

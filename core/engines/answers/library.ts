@@ -1,13 +1,14 @@
 import { LRUCache } from "lru-cache";
-import { languageOf, primaryLanguage } from "../../platform/languages.ts";
+import { fold } from "../../platform/characters.ts";
+import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { unitsNamedIn } from "./figures.ts";
-import { type Likeness, likenessOf } from "./matching.ts";
+import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
-import { termsIn } from "./words.ts";
+import { compoundParts, isCompounding, termsIn } from "./words.ts";
 
 /** A unit that matches a question. */
 export interface Hit {
@@ -172,16 +173,24 @@ export class Library {
   }
 
   #partsOf({ subjects, asks, language }: Question): Part[] {
-    const words = subjects.map((subject): Part => {
-      const likeness = this.likenessOf(subject, language);
-      return { words: [likeness], weight: this.weightOf(subject, likeness) };
-    });
+    const words = subjects
+      .flatMap((subject) => this.#halvesOf(subject, language))
+      .map((subject) => ({ subject, likeness: this.likenessOf(subject, language) }))
+      .filter(({ subject, likeness }) => likeness.size > 0 || !isSlipOf(subject.text, stopWords(language)))
+      .map(({ subject, likeness }): Part => ({ words: [likeness], weight: this.weightOf(subject, likeness) }));
     const shapes = asks.map(({ shape, words }) => ({
       shape,
       words: words.map((word) => this.likenessOf(word, language)),
       weight: this.rarest * SHAPE,
     }));
     return [...words, ...shapes];
+  }
+
+  /** The two words of a compound that the library has apart: "Wednesday" and "afternoon" of "woensdagmiddag". */
+  #halvesOf(subject: Subject, language: string): Subject[] {
+    if (!isCompounding(language) || subject.forms.some((form) => this.#postings.has(form))) return [subject];
+    const found = compoundParts(subject.text, (part) => this.#postings.has(fold(stem(part, language))));
+    return found?.map((text) => ({ ...subject, text, forms: [fold(stem(text, language))] })) ?? [subject];
   }
 
   /** The weight of a word, from 0 to `rarest`: the rarer, the higher. */

@@ -73,6 +73,14 @@ export function likenessOf(
   return found;
 }
 
+/** True for one of some words with letters left out or swapped. Another or one more letter mostly makes another word: "booth", "both". */
+export function isSlipOf(word: string, known: Iterable<string>): boolean {
+  const sorted = (letters: string) => [...letters].sort().join("");
+  for (const one of known)
+    if (isSlip(word, one) && (one.length > word.length || sorted(one) === sorted(word))) return true;
+  return false;
+}
+
 /** True for words that share their beginning, or one of which is a part of the other. */
 function isRelated(form: string, term: string, inCompounds: boolean): boolean {
   const [short, long] = form.length <= term.length ? [form, term] : [term, form];

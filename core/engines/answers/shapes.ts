@@ -52,8 +52,17 @@ function countsThings(text: string, language: string): boolean {
   const figures = [...figuresIn(timeless, language)].map((figure) => figure.split(" "));
   const valuesOf = (kind: string) => figures.flatMap(([one, ...rest]) => (one === kind ? [rest.at(-1)!] : []));
   const spans = spansIn(text, language).map(({ count }) => count);
-  const others = new Set([...valuesOf("amount"), ...spans, ...yearsIn(text, language)]);
-  return valuesOf("number").some((value) => /^\d+$/.test(value) && !others.has(value));
+  const others = [...valuesOf("amount"), ...spans, ...yearsIn(text, language)];
+  const [said, other] = [timesOfEach(termsIn(timeless, language)), timesOfEach(others)];
+  // "8 children from 8 to 12 years" has one 8 more than its spans.
+  const isMore = (value: string) => (said.get(value) ?? 1) > (other.get(value) ?? 0);
+  return valuesOf("number").some((value) => /^\d+$/.test(value) && isMore(value));
+}
+
+function timesOfEach<T>(list: readonly T[]): Map<T, number> {
+  const times = new Map<T, number>();
+  for (const one of list) times.set(one, (times.get(one) ?? 0) + 1);
+  return times;
 }
 
 /** The numbers of a text that may be years: not "2,000", nor that of "2000 members". */

@@ -37,6 +37,9 @@ const NUMBERS: Record<string, (value: number) => string> = {
 };
 /** Languages that write compounds as one word, so that a word may stand inside another. */
 const COMPOUNDING = new Set(["de", "nl", "da", "sv", "no", "fi", "hu"]);
+/** Letters between the words of a compound. */
+const LINKS = ["", "s", "n", "en", "es", "er", "e"];
+const MIN_PART_LENGTH = 4;
 const MAX_NUMBER = 1000;
 const MAX_NUMBER_WORDS = 7;
 const ONE = new RegExp(`^(?:${alternatives("one", "articles")}) ?`);
@@ -76,6 +79,18 @@ export function termsIn(text: string, language: string): string[] {
 
 export function isCompounding(language: string): boolean {
   return COMPOUNDING.has(language);
+}
+
+/** Splits a compound into two known words, with a linking sound of up to two letters between them; undefined without such a split. */
+export function compoundParts(word: string, isKnown: (part: string) => boolean): [string, string] | undefined {
+  if (word.length > MAX_TERM_LENGTH) return undefined;
+  for (let at = word.length - MIN_PART_LENGTH; at >= MIN_PART_LENGTH; at--)
+    for (const link of LINKS) {
+      const [first, second] = [word.slice(0, at - link.length), word.slice(at)];
+      const isLinked = first.length >= MIN_PART_LENGTH && word.slice(0, at).endsWith(link);
+      if (isLinked && isKnown(first) && isKnown(second)) return [first, second];
+    }
+  return undefined;
 }
 
 function addToken(found: Word[], token: string, language: string): void {
