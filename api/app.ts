@@ -138,7 +138,7 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
   };
   const { input, result } = await run(runtime, ctx, { row, parameters, caller, enterAgain }).catch(async (error) => {
     // The failure of the path's subject wins over that of the input, some of which only the function checks.
-    await row.subject?.(runtime, parameters);
+    if (asFail(error).status < 500) await row.subject?.(runtime, parameters);
     throw error;
   });
   const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);

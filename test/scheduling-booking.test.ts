@@ -1,6 +1,7 @@
 import t from "tap";
 import { replaceBusy } from "../core/scheduling/times.ts";
 import { keys } from "../core/store/keys.ts";
+import { mastersOf } from "../core/store/redis.ts";
 import { repeatScripts } from "../fixtures/redis.ts";
 import { ada, monday, openStage, PUBLIC_EVENTS_PATH } from "../fixtures/scheduling/owner.ts";
 
@@ -99,6 +100,17 @@ t.test("a visitor's booking is never refused over decoration", async (t) => {
   await post("10:30", "11:00", { tracking: "newsletter", language: "" }).expect(201);
   const unknown = await post("11:00", "11:30", { language: "de_DE.UTF-8" }).set("Accept-Language", "fr").expect(201);
   t.match(unknown.body.booking, { language: "fr" }, "a malformed language tag counts as none");
+});
+
+t.test("a request waits once for a Redis that hangs, whatever it names", async (t) => {
+  const { event, service } = await openStage(t);
+  await event({ slug: "intro" });
+  const servers = mastersOf(service.runtime.redis);
+  await Promise.all(servers.map((server) => server.call("CLIENT", "PAUSE", "4500", "ALL")));
+  const since = Date.now();
+  const slots = `${PUBLIC_EVENTS_PATH}/intro/slots?start=${monday}&end=2026-10-06T00:00:00Z`;
+  t.match((await service.visitor.get(slots).expect(503)).body, { code: "service_unavailable" });
+  t.ok(Date.now() - since < 3500, `${Date.now() - since} ms`);
 });
 
 t.test("unknown, hidden and inactive event types are 404 for any input", async (t) => {
