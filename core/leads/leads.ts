@@ -1,7 +1,9 @@
+import type { Redis } from "ioredis";
 import { type Lead, type leadExport, type leadListing, leadTexts } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { erasePerson } from "../email/face.ts";
 import { addressDigest } from "../platform/address.ts";
+import { batchesOf } from "../platform/batches.ts";
 import { fold } from "../platform/characters.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -17,7 +19,8 @@ import { withdrawNotices } from "./notices.ts";
 const RECENT_TTL_MS = RECENT_MS + 3_600_000;
 /** Leads that one list request scans before it returns its results and a cursor. */
 const MAX_SCANNED = 5000;
-/** Leads that are read and searched at once: one has up to 64 KB, of which a search takes some ms. */
+/** Ids that are read at once, and leads that are read and searched at once: one has up to 64 KB, of which a search takes some ms. */
+const LIST_BATCH = 200;
 const BATCH = 20;
 
 /** One lead; `lead_not_found`. */
@@ -102,16 +105,20 @@ async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGe
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
   for (let [position, isLast] = [after, false]; !isLast; ) {
     const start = position === undefined ? 0 : await rankAfter(redis, list, position);
-    const pairs = pairsOf(await redis.zrevrange(list, start, start + BATCH - 1, "WITHSCORES"));
-    const ids = pairs.map(([id]) => id);
-    const stored = await readRecords<StoredLead>(redis, ids, (id) => keys.lead(input.handle, id));
-    const leads = stored.map(presentLead).filter((lead) => fits(lead, input));
-    const byId = new Map(leads.map((lead) => [lead.leadId, lead]));
-    yield pairs.map(([id, score]) => ({ at: `${score} ${id}`, lead: byId.get(id) }));
+    const pairs = pairsOf(await redis.zrevrange(list, start, start + LIST_BATCH - 1, "WITHSCORES"));
+    for (const some of batchesOf(pairs, BATCH)) yield await scanSome(redis, input, some);
     const [lastId, lastScore] = pairs.at(-1) ?? [];
     position = `${lastScore} ${lastId}`;
-    isLast = pairs.length < BATCH || Number(lastScore) < oldest;
+    isLast = pairs.length < LIST_BATCH || Number(lastScore) < oldest;
   }
+}
+
+async function scanSome(redis: Redis, input: Filter, pairs: [id: string, score: string][]): Promise<Scanned[]> {
+  const ids = pairs.map(([id]) => id);
+  const stored = await readRecords<StoredLead>(redis, ids, (id) => keys.lead(input.handle, id));
+  const leads = stored.map(presentLead).filter((lead) => fits(lead, input));
+  const byId = new Map(leads.map((lead) => [lead.leadId, lead]));
+  return pairs.map(([id, score]) => ({ at: `${score} ${id}`, lead: byId.get(id) }));
 }
 
 function fits(lead: Lead, filter: Filter): boolean {
