@@ -1,5 +1,5 @@
 import t from "tap";
-import { attachDomain, domainClaim, proveDomain } from "../core/account/domains.ts";
+import { attachDomain, type DomainClaim, detachDomain, domainClaim, proveDomain } from "../core/account/domains.ts";
 import { scheduleNextCheck } from "../core/email/domains.ts";
 import { checkIdentity, identityOf } from "../core/email/identity.ts";
 import { exportDomains, importDomain } from "../core/email/imports.ts";
@@ -8,6 +8,7 @@ import { handleOfHost } from "../core/pages/hosts.ts";
 import { keys } from "../core/store/keys.ts";
 import { job } from "../core/store/outbox.ts";
 import { type DnsServer, startDns } from "../fixtures/dns.ts";
+import { keyNames } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import type { DnsRecord, Identity } from "../schemas/email.ts";
 
@@ -218,6 +219,25 @@ t.test("a check that learns nothing takes nothing back that another one has foun
   };
   await checkIdentity(service.runtime, hanging, claim as NonNullable<typeof claim>);
   t.match(await identityOf(service.runtime, { domain: "acme.example", account: "acct_acme" }), { status: "READY" });
+});
+
+t.test("a domain that is detached while its records are asked for stays so", async (t) => {
+  const { dns, service } = await start(t);
+  const { runtime } = service;
+  await service.handle("acme");
+  const at = { account: "acct_acme", domain: "acme.example" };
+  await attachDomain(runtime, at);
+  publish(dns, (await check(service, at.domain, at.account)).requiredDnsRecords);
+  const ask = await openDns(runtime.env);
+  const claim = (await domainClaim(runtime.redis, at.account, at.domain)) as DomainClaim;
+  let detaching: Promise<unknown> | undefined;
+  const askLate: typeof ask = async (...asked) => {
+    detaching ??= detachDomain(runtime, at);
+    await detaching;
+    return ask(...asked);
+  };
+  await checkIdentity(runtime, askLate, claim);
+  t.same(await keyNames(runtime.redis, `*${at.domain}*`), []);
 });
 
 t.test("a domain that is proven while its handle changes shows the pages of the new one", async (t) => {

@@ -32,8 +32,9 @@ type Store = Pick<Runtime, "redis" | "env" | "now">;
 const MAX_DOMAINS = 500;
 
 /**
- * Attaches a domain to an account, `created` the first time, or changes its handle (docs/reference.md, "Domains"). `domain_taken` once another account has proven its
- * ownership; `not_found` for an unknown account or another account's handle; `invalid_request` for an account that has 500.
+ * Attaches a domain to an account, `created` the first time, or changes its handle (docs/reference.md, "Domains"). `domain_taken` once
+ * another account has proven its ownership; `not_found` for an unknown account or another account's handle; `invalid_request` for an
+ * account that has 500.
  */
 export async function attachDomain(store: Store, input: AttachedDomain): Promise<DomainClaim> {
   const { account, handle, ready = false } = input;

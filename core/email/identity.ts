@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus } from "../../schemas/email.ts";
-import { type DomainClaim, proveDomain } from "../account/face.ts";
+import { type DomainClaim, domainClaim, proveDomain } from "../account/face.ts";
 import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import type { Env } from "../platform/env.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -99,11 +99,14 @@ export async function dkimKey(store: Store, { domain, account }: IdentityName): 
 
 /**
  * Checks the domain's records and updates its status: READY if all required ones exist, FAILED after 72 hours in which a required one was
- * definitely absent. Failed DNS queries change nothing.
+ * definitely absent. Failed DNS queries change nothing, nor does a domain that the account has lost meanwhile.
  */
 export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClaim): Promise<Identity> {
   const before = await readIdentity(store, claim);
   const found = await lookUp(ask, recordsOf(store.env, claim.domain, before));
+  // Detached meanwhile, or another account's.
+  if ((await domainClaim(store.redis, claim.account, claim.domain)) === undefined)
+    return toIdentity(store.env, claim.domain, before);
   const records =
     found.OWNERSHIP === "FOUND" && !(await proveDomain(store, claim))
       ? { ...found, OWNERSHIP: "MISMATCH" as const }
