@@ -2118,6 +2118,23 @@ t.test("each piece of an endless paragraph has its own links only", async (t) =>
         numbers,
       );
     }
+  const rooms = "We have many rooms there, and all of them look at the sea. ".repeat(90);
+  const booking = { href: "https://x.example/book" };
+  for (const blocks of [
+    readHtml(`<p>${rooms}Book your stay <a href="${booking.href}">there</a>. ${rooms}</p>`).blocks,
+    readHtml(`<p>${rooms}Book your stay <a href="${booking.href}" aria-label="rooms"><b></b></a>. ${rooms}</p>`).blocks,
+    readHtml(`<table><tr><td>Inn<td>${rooms}Book your stay at <a href="${booking.href}">x</a>. ${rooms}</table>`)
+      .blocks,
+    readMarkdown(`${rooms}Book your stay [there](${booking.href}). ${rooms}`),
+  ])
+    for (const { blocks: found } of libraryFrom([{ ...page, blocks }]).sections)
+      for (const { text, links } of found) t.equal(links.length, text.includes("Book your stay") ? 1 : 0, text);
+  t.equal(
+    libraryFrom([
+      { ...page, blocks: readHtml(`<p><a href="/b" aria-label="Book"><b></b></a>${rooms}</p>`, page.url).blocks },
+    ]).sections[0]?.blocks[0]?.links.length,
+    1,
+  );
   const document = Array.from({ length: 9000 }, (_, at) => `[a](https://a.example/${at}) `).join("");
   t.equal(readMarkdown(document)[0]?.links.length, 500, "and a block at most 500");
   t.equal(readHtml(`<p>a ${'<a href="https://a.example/">a</a> '.repeat(5000)}</p>`).blocks[0]?.links.length, 500);

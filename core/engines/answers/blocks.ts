@@ -10,6 +10,12 @@ export interface Link {
   href: string;
 }
 
+/** A link of a block. */
+export interface PlacedLink extends Link {
+  /** Where it ends in the block's text, or a little later if invisible characters are left out. */
+  end: number;
+}
+
 /** A link's label, and in parentheses the mail address or telephone number behind it, unless the label says it. Text can't be clicked. */
 export function labelWithContact({ label, href }: Link): string {
   const [, contact] = /^(?:mailto|tel):([^?]+)/i.exec(href) ?? [];
@@ -51,7 +57,7 @@ export interface Block {
   /** A text that is the caption of the table after it. */
   isCaption?: boolean;
   /** Its links. A block outside lists that consists of links is a row of buttons. */
-  links: readonly Link[];
+  links: readonly PlacedLink[];
   buttons: boolean;
 }
 

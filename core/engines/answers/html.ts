@@ -10,6 +10,7 @@ import {
   MAX_DEPTH,
   MAX_HEADING_LENGTH,
   MAX_LINKS,
+  type PlacedLink,
   type PublicText,
 } from "./blocks.ts";
 import { type Element, isSeen } from "./visibility.ts";
@@ -84,7 +85,7 @@ class HtmlReader {
   #tail = "";
   /** The next text begins an element right after another. */
   #isBeside = false;
-  #lineLinks: Link[] = [];
+  #lineLinks: PlacedLink[] = [];
   #linked = 0;
   /** The line without the addresses and numbers behind its links, and how many those are. */
   #shown = "";
@@ -217,11 +218,10 @@ class HtmlReader {
     this.#lineLinks = [];
     const table = ++this.#tables;
     for (const { cells, columns } of rows) {
-      const texts = cells.filter((cell) => cell !== "");
+      const text = cells.filter((cell) => cell !== "").join("\t");
       const ofTable = cells.length > 1 ? { cells, table, ...(columns ? { columns } : {}) } : {};
-      const own = links.filter((link) => texts.some((text) => text.includes(labelWithContact(link))));
-      if (texts.length > 0)
-        this.#push({ kind: cells.length > 1 ? "row" : "text", text: texts.join("\t"), links: own, ...ofTable });
+      if (text !== "")
+        this.#push({ kind: cells.length > 1 ? "row" : "text", text, links: linksIn(text, links), ...ofTable });
     }
   }
 
@@ -326,7 +326,7 @@ class HtmlReader {
     const href = address(attributes.href, this.#base);
     if (label === "" || href === undefined) return;
     this.#addContact({ label, href }, shown);
-    if (this.#lineLinks.length < MAX_LINKS) this.#lineLinks.push({ label, href });
+    if (this.#lineLinks.length < MAX_LINKS) this.#lineLinks.push({ label, href, end: this.#line.length });
     if (this.#seen.has(`${href} ${label}`) || this.#links.length >= MAX_LINKS) return;
     this.#seen.add(`${href} ${label}`);
     this.#links.push({ label, href });
@@ -340,6 +340,15 @@ class HtmlReader {
     this.#append(/^$| $/.test(this.#tail) ? added : ` ${added}`);
     this.#contacts++;
   }
+}
+
+/** The links of a table that a row of it contains. */
+function linksIn(text: string, links: readonly Link[]): PlacedLink[] {
+  return links.flatMap((link) => {
+    const told = labelWithContact(link);
+    const at = text.indexOf(told);
+    return at < 0 ? [] : [{ ...link, end: at + told.length }];
+  });
 }
 
 function address(href: string | undefined, base?: string): string | undefined {

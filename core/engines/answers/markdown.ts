@@ -8,7 +8,7 @@ import {
   marksLength,
   plainText,
 } from "../../platform/markdown.ts";
-import { type Block, columnsFor, gridOf, isLikeRows, type Link, MAX_DEPTH, MAX_LINKS } from "./blocks.ts";
+import { type Block, columnsFor, gridOf, isLikeRows, MAX_DEPTH, MAX_LINKS, type PlacedLink } from "./blocks.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
@@ -143,7 +143,11 @@ function cellsOf(row: string): string[] {
   return cells.map(plainText);
 }
 
-function linksOf(text: string): Link[] {
+function linksOf(text: string): PlacedLink[] {
   const found = [...text.matchAll(LINK)].slice(0, MAX_LINKS);
-  return found.map(([, label = "", href = ""]) => ({ label: oneLine(label), href }));
+  return found.map(({ 0: { length }, 1: label = "", 2: href = "", index }) => ({
+    label: oneLine(label),
+    href,
+    end: index + length,
+  }));
 }

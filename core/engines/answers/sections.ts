@@ -75,14 +75,9 @@ function piecesOf(whole: Block): Block[] {
   return withOwnLinks(found, block);
 }
 
-/** Each piece with its own links, which stand in the order of the text; one whose label is not in it stands where the one before ended. */
-function withOwnLinks(pieces: readonly Block[], { text, start, links }: Block): Block[] {
-  let end = 0;
-  const places = links.map(({ label }) => {
-    const at = text.indexOf(label, end);
-    end = at < 0 ? end : at + label.length;
-    return pieces.findLastIndex((piece) => piece.start - start <= end);
-  });
+/** Each piece with its own links. */
+function withOwnLinks(pieces: readonly Block[], { start, links }: Block): Block[] {
+  const places = links.map(({ end }) => pieces.findLastIndex((piece) => piece.start - start < Math.max(1, end)));
   return pieces.map((piece, at) => ({ ...piece, links: links.filter((_, link) => places[link] === at) }));
 }
 
