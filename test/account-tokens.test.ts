@@ -137,13 +137,16 @@ t.test("one more token is none too many, even if another request is slow to writ
   const { runtime } = service;
   const good = { name: "Agent", scopes: ["agent.strategy.read" as const] };
   await Promise.all(Array.from({ length: 199 }, () => owner.post(tokens).send(good).expect(201)));
-  const slow = Object.create(runtime.redis) as typeof runtime.redis;
-  slow.multi = (() => {
-    const transaction = runtime.redis.multi();
+  const { redis } = runtime;
+  const multi = redis.multi.bind(redis) as () => ReturnType<typeof redis.multi>;
+  const slowly = () => {
+    Object.assign(redis, { multi });
+    const transaction = multi();
     const exec = transaction.exec.bind(transaction);
     return Object.assign(transaction, { exec: async () => sleep(300).then(() => exec()) });
-  }) as typeof slow.multi;
-  const made = createToken({ ...runtime, redis: slow }, good, { requestId: "", userId: "user_acme" });
+  };
+  Object.assign(redis, { multi: slowly });
+  const made = createToken(runtime, good, { requestId: "", userId: "user_acme" });
   await sleep(100);
   const other = await owner.post(tokens).send(good);
   const [{ status }] = await Promise.allSettled([made]);
