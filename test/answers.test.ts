@@ -645,6 +645,24 @@ t.test("rows of a table with links of one name have the address of their own", a
     readHtml(`<table>${rows.join("")}</table>`).blocks.map(({ links }) => links.map(({ href }) => href)),
     [["mailto:ann@acme.example"], ["mailto:bob@acme.example"]],
   );
+  const trip = (name: string, more = "") =>
+    `<tr><td>${name}</td><td><a href="/${name}">Book</a> <a href="/${name}/more">Book</a></td>${more}</tr>`;
+  const rail = '<td rowspan="2"><a href="/rail">by rail</a></td>';
+  const html = `<table>${trip("ann", rail)}${trip("bob")}${trip("eve", "<td>on foot</td>")}</table><p>Ann <a href="/1">here</a>, Bob <a href="/2">here</a>.</p>`;
+  const system = promptOf([pageSource(html)], "Where do I book?").messages[0]!.content.replaceAll(
+    "https://acme.example",
+    "",
+  );
+  t.match(system, "- **ann** [Book](/ann) [Book](/ann/more), [by rail](/rail)\n");
+  t.match(system, "- **bob** [Book](/bob) [Book](/bob/more), [by rail](/rail)\n");
+  t.match(system, "- **eve** [Book](/eve) [Book](/eve/more), on foot\n");
+  t.match(system, "Ann [here](/1), Bob [here](/2).");
+  const cell = Array.from({ length: 500 }, (_, at) => `<a href="/${at}">a</a>`).join("");
+  const { blocks } = readHtml(
+    `<table><tr><td>${cell}</tr>${"<tr><td>a</td></tr>".repeat(3000)}</table>`,
+    "https://a.example/",
+  );
+  t.equal(blocks.flatMap(({ links }) => links).length, 500);
 });
 
 t.test("a Markdown table needs no marks at the ends of its rows", async (t) => {

@@ -76,6 +76,7 @@ export interface Cell {
   isHead: boolean;
   across: number;
   down: number;
+  links?: readonly Link[];
 }
 
 /** A row of a table; one cell across the whole table is the title of the rows below it. */
@@ -83,10 +84,11 @@ interface Row {
   cells: readonly string[];
   /** Names of the columns, one for each cell; absent if the table has none or the numbers differ. */
   columns?: readonly string[];
+  links: readonly Link[];
 }
 
 const MOST_COLUMNS = 60;
-/** Most links of a page, of a table, and of another block. */
+/** Most links of a page, of a cell, and of another block. */
 export const MAX_LINKS = 500;
 export const MAX_DEPTH = 3;
 /** The longest heading, and the longest name of a column. They are read again with every block below them. */
@@ -103,6 +105,7 @@ const STATES = Object.values(languages)
  */
 export function gridOf(rows: readonly (readonly Cell[])[]): Row[] {
   const filled = filledOf(rows);
+  const links = linksOf(rows);
   const isTitle = titlesOf(rows, filled);
   const found: Row[] = [];
   let columns: string[] | undefined;
@@ -114,9 +117,11 @@ export function gridOf(rows: readonly (readonly Cell[])[]): Row[] {
       (isFirst ? guessedHeads(rows.slice(from, to), filled.slice(from, to)) : 0);
     if (heads > 0) columns = joinHeads(filled.slice(from, from + heads));
     const body = filled.slice(from + heads, to);
-    found.push(...body.map((cells) => ({ cells, ...columnsFor(cells, columns) })));
+    found.push(
+      ...body.map((cells, at) => ({ cells, links: links[from + heads + at]!, ...columnsFor(cells, columns) })),
+    );
     isFirst &&= body.every((cells) => cells.length === 1);
-    if (to < rows.length) found.push({ cells: [rows[to]![0]!.text] });
+    if (to < rows.length) found.push({ cells: [rows[to]![0]!.text], links: links[to]! });
   }
   return found;
 }
@@ -146,6 +151,14 @@ function filledOf(rows: readonly (readonly Cell[])[]): string[][] {
     }
   }
   return grid.map((row) => Array.from(row, (text) => text ?? ""));
+}
+
+/** The links of each row, with those of cells that reach down to it. */
+function linksOf(rows: readonly (readonly Cell[])[]): Link[][] {
+  const found: Link[][] = rows.map(() => []);
+  for (const [at, row] of rows.entries())
+    for (const { down, links = [] } of row) for (const one of found.slice(at, at + down)) one.push(...links);
+  return found;
 }
 
 /** The number of leading rows that are marked as header; 0 if no row is left below them. */

@@ -196,7 +196,8 @@ class HtmlReader {
     if (name !== "td" && name !== "th") return;
     const isHead = name === "th" || this.#open.at(-2)?.name === "thead" || this.#isBold;
     const text = this.#takeLine();
-    this.#rows!.at(-1)?.push({ text, isHead, ...this.#spansOf(attributes, text) });
+    const links = this.#lineLinks.splice(0);
+    this.#rows!.at(-1)?.push({ text, isHead, links, ...this.#spansOf(attributes, text) });
   }
 
   #spansOf(attributes: Element["attributes"], text: string): Pick<Cell, "across" | "down"> {
@@ -214,10 +215,9 @@ class HtmlReader {
   #endTable(): void {
     const rows = gridOf(this.#rows!);
     this.#rows = undefined;
-    const links = this.#lineLinks;
     this.#lineLinks = [];
     const table = ++this.#tables;
-    for (const { cells, columns } of rows) {
+    for (const { cells, columns, links } of rows) {
       const text = cells.filter((cell) => cell !== "").join("\t");
       const ofTable = cells.length > 1 ? { cells, table, ...(columns ? { columns } : {}) } : {};
       if (text !== "")
@@ -342,13 +342,14 @@ class HtmlReader {
   }
 }
 
-/** The links of a table that a row of it contains. */
+/** The links of a row whose labels are in its text, in the order of the text. */
 function linksIn(text: string, links: readonly Link[]): PlacedLink[] {
-  return links.flatMap((link) => {
+  const found = links.flatMap((link) => {
     const told = labelWithContact(link);
     const at = text.indexOf(told);
     return at < 0 ? [] : [{ ...link, end: at + told.length }];
   });
+  return found.sort((one, other) => one.end - other.end);
 }
 
 function address(href: string | undefined, base?: string): string | undefined {

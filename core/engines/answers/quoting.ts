@@ -225,13 +225,18 @@ export function passageMarkdown({ blocks }: Section): string {
   return blocks.map((block) => withLinks(blockMarkdown(block, block.text), block)).join("\n");
 }
 
+/** Links in the order of the text, so that of two with one label each gets its own. One whose label isn't there comes at the end. */
 function withLinks(text: string, { links }: Block): string {
-  return links.reduce((all, { label, href }) => {
-    if (all.includes(`](${href})`) || href.replace(/^(?:mailto|tel):/i, "") === label) return all;
+  let [done, rest, others] = ["", text, ""];
+  for (const { label, href } of links) {
+    if (`${done}${rest}${others}`.includes(`](${href})`) || href.replace(/^(?:mailto|tel):/i, "") === label) continue;
     const said = labelWithContact({ label, href });
-    const shown = all.includes(said) ? said : label;
-    return all.includes(shown) ? all.replace(shown, () => `[${label}](${href})`) : `${all} [${label}](${href})`;
-  }, text);
+    const shown = rest.includes(said) ? said : label;
+    const [at, link] = [rest.indexOf(shown), `[${label}](${href})`];
+    if (at < 0) others += ` ${link}`;
+    else [done, rest] = [done + rest.slice(0, at) + link, rest.slice(at + shown.length)];
+  }
+  return done + rest + others;
 }
 
 function blockMarkdown(block: Block, text: string): string {
