@@ -4,7 +4,9 @@ import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/lan
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { unitsNamedIn } from "./figures.ts";
-import { isSlipOf, type Likeness, likenessOf } from "./matching.ts";
+import { isCommon, isSlipOf, type Likeness, likenessOf } from "./matching.ts";
+import { isUnit } from "./measures.ts";
+import { isNegated, isUniversal } from "./phrases.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -58,8 +60,9 @@ const SHAPE = 0.37;
 const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
-/** The shapes that may be in the sentence before or after. Other figures there are mostly of something else. */
-const BESIDE_SHAPES: ReadonlySet<Shape> = new Set(["amount", "duration", "count"]);
+/** The shapes that may be in the sentence before too, and those that may not be in the one after: figures there are mostly of something else. */
+const BEFORE: ReadonlySet<Shape> = new Set(["amount", "duration", "count"]);
+const OWN: ReadonlySet<Shape> = new Set(["clock", "time", "things"]);
 
 /** Bonuses for the visitor's page, the question's language, and a near embedding. */
 const OWN_PAGE = 0.1;
@@ -252,15 +255,29 @@ function heldAt(readings: readonly Reading[], at: number, { words, shape }: Part
   if (!shape) return strengthOf(readings[at]!.strengths, words[0]!);
   const isShaped = (reading?: Reading) => reading !== undefined && isOfShape(reading, shape, words);
   if (isShaped(readings[at])) return 1;
-  const isBeside = BESIDE_SHAPES.has(shape) && (isShaped(readings[at - 1]) || isShaped(readings[at + 1]));
-  return isBeside ? BESIDE : 0;
+  const next = readings[at + 1];
+  const isAfter = !OWN.has(shape) && isShaped(next) && (shape !== "age" || namesNothing(next!));
+  return isAfter || (BEFORE.has(shape) && isShaped(readings[at - 1])) ? BESIDE : 0;
 }
 
-/** True if a unit contains a shape, or a word for it. "Find" of "where can I find you" is said of many things, and "old" without a number too. */
+/** True for "He is 54 years old", not for "It is for children from 4 to 11 years". */
+function namesNothing({ unit: { text, section } }: Reading): boolean {
+  const { language } = section;
+  const isPlain = (term: string) => /^\p{N}/u.test(term) || isUnit(term, language) || isCommon(term, language);
+  return termsIn(text, language).every(isPlain);
+}
+
+/** True if a unit contains a shape, or a word for it. "Find" of "where can I find you" is said of many things. */
 function isOfShape(reading: Reading, shape: Shape, words: readonly Likeness[]): boolean {
   if (isHeld(reading, shape)) return true;
-  if (shape === "place" || (shape === "age" && !isHeld(reading, "things"))) return false;
+  if (shape === "place" || (shape === "age" && !mayTellAge(reading))) return false;
   return words.some((likeness) => strengthOf(reading.strengths, likeness) > NAMED);
+}
+
+/** True for "16 or older", "no age limit" and "for all ages", not for "the Old Mill". */
+function mayTellAge(reading: Reading): boolean {
+  const { text, section } = reading.unit;
+  return isHeld(reading, "things") || isNegated(text, section.language) || isUniversal(text, section.language);
 }
 
 function isHeld({ unit, shapes }: Reading, shape: Shape): boolean {
