@@ -1,9 +1,12 @@
 import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { composeLeadSection, type LeadMaterial } from "../core/assistant/lead-section.ts";
+import { composeLeadSection, type LeadMaterial, leadSectionFor } from "../core/assistant/lead-section.ts";
+import type { AnswerRequest } from "../core/assistant/messages.ts";
 import { readQuestion, type Wish } from "../core/engines/answers/answers.ts";
+import { createRun } from "../core/engines/relay/runs.ts";
 import { sites } from "../fixtures/assistant/judged.ts";
+import { startService } from "../fixtures/service.ts";
 import type { LeadSection } from "../schemas/assistant.ts";
 import { wordsOf } from "../schemas/languages.ts";
 
@@ -302,3 +305,14 @@ function lines(value: unknown): string[] {
     ? Object.entries(value).flatMap(([name, inner]) => (name === "html" ? [] : lines(inner)))
     : [];
 }
+
+t.test("a chat shows its section once, also if the reply to that is lost or its answer is made again", async (t) => {
+  const { runtime } = await startService(t);
+  const request = { handle: "acme", pageSlug: "pricing", chatId: "c", question: material.question } as AnswerRequest;
+  const { sectionId: _, pageSlug: _slug, question: _question, ...shown } = material;
+  const { signal } = new AbortController();
+  for (const runId of ["run_1", "run_2"]) await createRun(runtime.redis, runId, { request: "{}" });
+  const isShown = async (runId: string) =>
+    (await leadSectionFor(runtime, request, { ...shown, runId, signal })) !== undefined;
+  t.same([await isShown("run_1"), await isShown("run_1"), await isShown("run_2")], [true, true, false]);
+});

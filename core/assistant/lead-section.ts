@@ -96,8 +96,9 @@ export async function forgetLeadSection({ redis }: Runtime, chat: ChatPath): Pro
 /** True for the first answer of a chat that shows its section; an earlier one that broke off before its end has shown none. */
 async function isFirst({ redis }: Runtime, chat: ChatPath, runId: string): Promise<boolean> {
   const key = sectionKey(chat);
-  if ((await redis.set(key, runId, "EX", SHOWN_TTL_SECONDS, "NX")) === "OK") return true;
-  const earlier = (await redis.get(key)) ?? "";
+  const earlier = await redis.set(key, runId, "EX", SHOWN_TTL_SECONDS, "NX", "GET");
+  // Its own if the reply was lost, or if the worker of an earlier attempt died.
+  if (earlier === null || earlier === runId) return true;
   const ending = await runEnding(redis, earlier);
   if (typeof ending === "string" || ending.end === "done") return false;
   // Of two answers that find this at once, one replaces it.
