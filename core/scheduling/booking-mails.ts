@@ -64,8 +64,9 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
 }
 
 /**
- * Leaves a mail to the digest of the hour once there were too many; true if it did. Strangers could make the service mail an owner from
- * its own address without end. A reminder never waits: it could come after the start, and each time of the calendar has one at most.
+ * Leaves a mail to the digest of the hour once there were too many; true if it did, or if the booking is gone. Strangers could make the
+ * service mail an owner from its own address without end. A reminder never waits: it could come after the start, and each time of the
+ * calendar has one at most.
  */
 async function leaveToDigest(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<boolean> {
   const { handle, bookingUid, kind, sequence, by } = data;
