@@ -194,7 +194,9 @@ t.test("a question that names two columns, or what it doesn't mean, gets whole r
     ["Main hall", "£16", "£25"],
     ["Small room", "£7", "£10"],
   ]);
-  t.match(say(hall, "how much is the main hall on Saturday if we are not from the village"), "Others Saturday: £25");
+  const told = "how much is the main hall on Saturday if we are not from the village";
+  t.match(say(hall, told), "Others Saturday: £25");
+  t.match(say(hall, "and the small room?", told), "Others Saturday: £10");
   t.match(say(hall, "price of the main hall for the village"), /^- \*\*Main hall\*\* Village Saturday: £16\n/);
 });
 

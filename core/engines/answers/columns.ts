@@ -1,7 +1,7 @@
 import type { Library } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { isMeasure } from "./measures.ts";
-import { isNegated, plainWords } from "./phrases.ts";
+import { plainWords } from "./phrases.ts";
 import type { Question } from "./question.ts";
 import { type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
@@ -17,7 +17,7 @@ const MIN_COLUMNS = 3;
  */
 export function columnQuote(library: Library, question: Question, best: Unit): Unit[] | undefined {
   const { cells, columns, table } = best.block;
-  if (!cells || !columns || cells.length < MIN_COLUMNS || isNegated(question.text, question.language)) return undefined;
+  if (!cells || !columns || cells.length < MIN_COLUMNS || question.isNegated) return undefined;
   const words = question.subjects.map((subject) => library.likenessOf(subject, question.language));
   const named = (names: readonly string[]) => namedOnce(names, { words, plain: question.plain }, best.section.language);
   // The first column contains the labels.

@@ -3,7 +3,7 @@ import { languageOf } from "../../platform/languages.ts";
 import { figuresIn, isUnitName } from "./figures.ts";
 import { isCommon } from "./matching.ts";
 import { isMeasure, isUnit, MEASURES } from "./measures.ts";
-import { holdsPhrase, isPhrase, plainWords, startsWithPhrase, wordsOfPhrase } from "./phrases.ts";
+import { holdsPhrase, isNegated, isPhrase, plainWords, startsWithPhrase, wordsOfPhrase } from "./phrases.ts";
 import type { Shape } from "./shapes.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
@@ -39,6 +39,8 @@ export interface Question {
   plain: string;
   subjects: readonly Subject[];
   asks: readonly Ask[];
+  /** It says what is not meant, as "not from the village" does, or borrows from a question that says so. */
+  isNegated: boolean;
   /** It begins with an interrogative ("what", "who") or asks for a number, and for no other shape: few texts answer it. */
   isOpen: boolean;
   /** Small talk, the page itself, or private matters; absent for other questions. */
@@ -112,7 +114,7 @@ function readAlone(text: string, language: string, history: readonly Turn[]): Qu
   const all = said === undefined ? subjectsOf(asked, language) : [];
   const wish = wishOf(asked, plain, language);
   const asks = [...asksOf(plain, all, language), ...(wish === "contact" ? CONTACT : [])];
-  const question = { text, language, plain, subjects: besides(asks, all), asks };
+  const question = { text, language, plain, subjects: besides(asks, all), asks, isNegated: isNegated(asked, language) };
   // A sign alone, such as a smile or a thumb, takes up the conversation or ends it.
   const signed = /\p{Extended_Pictographic}/u.test(asked) && history.length > 0 ? "gratitude" : "greeting";
   const intent = plain === "" ? signed : intentOf(plain, language);
@@ -243,12 +245,13 @@ function isOpen({ plain, asks, language }: Pick<Question, "plain" | "asks" | "la
   return isPhrase(plain.split(" ", 1)[0]!, wordsOf(language).answers.interrogatives.split(" "));
 }
 
-function borrowed<T extends Pick<Question, "subjects" | "asks">>(question: T, before: Question): T {
+function borrowed<T extends Pick<Question, "subjects" | "asks" | "isNegated">>(question: T, before: Question): T {
   const known = new Set(question.subjects.map(({ forms }) => forms[0]));
   const more = before.subjects.filter(({ forms }) => !known.has(forms[0]));
   return {
     ...question,
     subjects: [...question.subjects, ...more].slice(0, MAX_SUBJECTS),
     asks: question.asks.length > 0 ? question.asks : before.asks,
+    isNegated: question.isNegated || before.isNegated,
   };
 }
