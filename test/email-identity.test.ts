@@ -402,6 +402,7 @@ t.test("a domain whose first request ended before its check is checked after the
   await owner.post("/v2/account/domains").send({ domain: "acme.example" }).expect(200);
   const [waiting] = await service.runtime.queues.queue("email").getDelayed();
   t.match(waiting, { name: "email.check", data: { domain: "acme.example", account: "acct_acme" } });
+  t.ok((waiting?.opts.delay ?? 0) <= 1000, "as soon as that of a new one");
 });
 
 t.test("an import that ended after it attached a domain is completed by the next run", async (t) => {

@@ -36,11 +36,10 @@ export async function addDomain(
   const domain = canonicalDomain(input.domain);
   mustNotBeOurs(runtime, domain);
   const claim = await attachDomain(runtime, { account, domain, handle: input.handle ?? undefined });
-  const isNew = outcomeOf(claim) === "created";
-  // Also for a domain whose first request ended before this.
-  await (isNew ? requestCheck : scheduleNextCheck)(runtime, claim);
+  // Also for a domain that exists: its first request may have ended before this.
+  await requestCheck(runtime, claim);
   const answer = { domain: await toAccountDomain(runtime, claim) };
-  return isNew ? withOutcome(answer, "created") : answer;
+  return outcomeOf(claim) === "created" ? withOutcome(answer, "created") : answer;
 }
 
 /** The domains of the caller's accounts, by name. */
