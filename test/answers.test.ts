@@ -1192,6 +1192,8 @@ t.test("a weight, a length, a temperature or an age that is asked for is in the 
     ["how old is the mill", "The mill is 90 years old.", "The Old Corn Mill is by the river."],
     ["quel âge a Marion", "Marion a 31 ans.", "Marion anime le club. Il est pour les enfants de 4 à 11 ans.", "fr"],
     ["wie alt ist Gaz", "Gaz ist unser Fahrer. Er ist 54 Jahre alt.", "Gaz ist unser Fahrer und alt.", "de"],
+    ["minimum age for the course", "The course is for all. The minimum age is 12 years.", "The course lasts 12 weeks."],
+    ["weight limit for a parcel", "Weight limit 30 kg. Parcels go by van.", "Vans weigh 3 tons. Parcels go by van."],
     ["how heavy is the bike", "The bike has a lock. It weighs 22 kg.", "The lock weighs 1 kg. The bike is red."],
     ["what is the phone number of the inn", "The inn is by the sea. Call 01632 960 187.", "The inn is by the sea."],
     [

@@ -60,7 +60,7 @@ const SHAPE = 0.37;
 const NAMED = 0.5;
 /** The factor of a shape in the sentence before or after. */
 const BESIDE = 0.7;
-/** The shapes that may be in the sentence before too, and those that may not be in the one after: figures there are mostly of something else. */
+/** The shapes that may be in any sentence before, and those in no other sentence: figures there are mostly of something else. */
 const BEFORE: ReadonlySet<Shape> = new Set(["amount", "duration", "count"]);
 const OWN: ReadonlySet<Shape> = new Set(["clock", "time", "things"]);
 
@@ -255,16 +255,17 @@ function heldAt(readings: readonly Reading[], at: number, { words, shape }: Part
   if (!shape) return strengthOf(readings[at]!.strengths, words[0]!);
   const isShaped = (reading?: Reading) => reading !== undefined && isOfShape(reading, shape, words);
   if (isShaped(readings[at])) return 1;
-  const next = readings[at + 1];
-  const isAfter = !OWN.has(shape) && isShaped(next) && (shape !== "age" || namesNothing(next!));
-  return isAfter || (BEFORE.has(shape) && isShaped(readings[at - 1])) ? BESIDE : 0;
+  if (OWN.has(shape)) return 0;
+  const isBeside = (reading: Reading | undefined, isAny: boolean) =>
+    isShaped(reading) && (isAny || namesNothing(reading!, words));
+  return isBeside(readings[at + 1], shape !== "age") || isBeside(readings[at - 1], BEFORE.has(shape)) ? BESIDE : 0;
 }
 
-/** True for "He is 54 years old", not for "It is for children from 4 to 11 years". */
-function namesNothing({ unit: { text, section } }: Reading): boolean {
+/** True for "He is 54 years old" and "Minimum age: 12", not for "It is for children from 4 to 11 years". */
+function namesNothing({ unit: { text, section } }: Reading, words: readonly Likeness[]): boolean {
   const { language } = section;
   const isPlain = (term: string) => /^\p{N}/u.test(term) || isUnit(term, language) || isCommon(term, language);
-  return termsIn(text, language).every(isPlain);
+  return termsIn(text, language).every((term) => isPlain(term) || words.some((likeness) => likeness.get(term) === 1));
 }
 
 /** True if a unit contains a shape, or a word for it. "Find" of "where can I find you" is said of many things. */
