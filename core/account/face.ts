@@ -12,13 +12,11 @@ export { formProof, loginUrl, sessionOfCookie, sessionOfForm } from "./browser-s
 export { issueAccess } from "./client-tokens.ts";
 export { mustBeBuiltIn, registerClient } from "./clients.ts";
 export { attachDomain, type DomainClaim, domainClaim, domainForm, domainsOf, proveDomain } from "./domains.ts";
+export { type ArrivingHandle, beginImport, finishImport } from "./handle-arrival.ts";
 export {
-  type ArrivingHandle,
-  beginImport,
   entitlementsOf,
   epochOf,
   findHandle,
-  finishImport,
   handlesOf,
   hasRole,
   membersOf,
