@@ -6,13 +6,11 @@ export {
   sendAccessMail,
   sendPurchaseMail,
 } from "./access-mails.ts";
+export { admitPayer, returnToPage, startPageCheckout } from "./page-checkouts.ts";
 export {
-  admitPayer,
   closeCheckout,
   openPayments,
   receiveStripeEvent,
   refundBooking,
-  returnToPage,
-  startPageCheckout,
 } from "./payments.ts";
 export { eraseBuyer, erasePurchases, listPurchases } from "./purchases.ts";
