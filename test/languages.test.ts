@@ -109,7 +109,7 @@ t.test("answers read a new language by its file alone", async (t) => {
   Object.assign(languages, { sv: { ...en, answers } });
   const { figuresIn } = await import("../core/engines/answers/figures.ts");
   const { holdsShape } = await import("../core/engines/answers/shapes.ts");
-  const { clauseTexts } = await import("../core/engines/answers/evidence.ts");
+  const { clauseTexts } = await import("../core/engines/answers/witnesses.ts");
   const { sentences } = await import("../core/platform/sentences.ts");
   t.same([...figuresIn("120 spänn, kl. 9 nolla, 20 procent", "sv")].sort(), [
     ...["amount % 20", "amount SEK 120", "number 120", "number 20", "time 540"],

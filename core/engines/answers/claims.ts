@@ -1,18 +1,7 @@
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { withoutDates } from "./dates.ts";
-import {
-  bearsOut,
-  type Claim,
-  type ClaimWord,
-  clauseTexts,
-  contradicts,
-  figuresAgree,
-  hasNoCharge,
-  isFree,
-  type Witness,
-  witnessOf,
-} from "./evidence.ts";
+import { bearsOut, type Claim, type ClaimWord, contradicts, figuresAgree } from "./evidence.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
 import { isCommon, mattersIn } from "./matching.ts";
@@ -20,6 +9,7 @@ import { spansIn } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
 import { weekdayWords } from "./weekdays.ts";
+import { clauseTexts, hasNoCharge, isFree, type Witness, witnessOf } from "./witnesses.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */

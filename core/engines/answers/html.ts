@@ -1,3 +1,5 @@
+// Over 300 lines: one reader of one document, whose methods share what is open: elements, line, list and table.
+
 import { Parser } from "htmlparser2";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
 import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
