@@ -12,7 +12,7 @@ export interface Link {
 
 /** A link of a block. */
 export interface PlacedLink extends Link {
-  /** Where it ends in the block's text, or a little later if invisible characters are left out. */
+  /** Where it ends in the block's text; a little too late if invisible characters were left out before it. */
   end: number;
 }
 

@@ -37,7 +37,7 @@ export interface Unit {
 }
 
 const MAX_SECTION_LENGTH = 2000;
-/** What a block counts at least, or a section would have a thousand items of one letter: each is read with all that is above it. */
+/** The least length that a block counts with. Otherwise a section could hold a thousand items of one letter, each read with all that stands above it. */
 const MIN_BLOCK_LENGTH = 20;
 /** The longest introduction of a list or table without a colon, and the longest caption or introduction with one. */
 const MAX_LEAD_IN_LENGTH = 80;
