@@ -13,6 +13,12 @@ import { passDelays, stopClock } from "../fixtures/time.ts";
 
 const rule = { trigger: "LEAD_CAPTURED", templateId: "tmpl_hello", senderId: "sender_main" };
 
+/** Creates the campaign `cmp_checked`, whose leads are verified. */
+async function checkLeads(owner: Awaited<ReturnType<typeof startCampaign>>["sending"]["owner"]): Promise<void> {
+  const campaign = { campaignId: "cmp_checked", name: "Checked", verifyLeads: true };
+  await owner.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+}
+
 t.test("a rule is made, changed at its version, listed and deleted for good", async (t) => {
   const { sending, service } = await startCampaign(t, { workers: false });
   const { owner } = sending;
@@ -596,10 +602,7 @@ t.test(
 t.test("if a campaign requires it, no rule fires before the address is verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;
-  await owner
-    .post("/v2/handles/acme/campaigns")
-    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
-    .expect(201);
+  await checkLeads(owner);
   const checked = "/v2/handles/acme/campaigns/cmp_checked/email-rules";
   await owner
     .post(checked)
@@ -634,8 +637,7 @@ t.test("if a campaign requires it, no rule fires before the address is verified"
 
 t.test("a lead that is sent several times at once gets one code", async (t) => {
   const { service, sending, capture, mails } = await startCampaign(t);
-  const campaign = { campaignId: "cmp_checked", name: "Checked", verifyLeads: true };
-  await sending.owner.post("/v2/handles/acme/campaigns").send(campaign).expect(201);
+  await checkLeads(sending.owner);
   const lead = { email: "ada@example.com", campaignId: "cmp_checked" };
   const [leadId] = await Promise.all([capture(lead), capture(lead), capture(lead)]);
   await eventually(() => mails.length === 3);
@@ -648,10 +650,7 @@ t.test("a lead that is sent several times at once gets one code", async (t) => {
 t.test("mails of codes that follow a used one at once have one code, and the used one verifies no more", async (t) => {
   const { service, sending, capture } = await startCampaign(t, { workers: false });
   const { runtime } = service;
-  await sending.owner
-    .post("/v2/handles/acme/campaigns")
-    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
-    .expect(201);
+  await checkLeads(sending.owner);
   const lead = { email: "ada@example.com", campaignId: "cmp_checked" };
   const leadId = await capture(lead);
   const codes = async (): Promise<string[]> => {
@@ -678,10 +677,7 @@ t.test("mails of codes that follow a used one at once have one code, and the use
 t.test("a lead that is verified while its code is mailed again gets no other code", async (t) => {
   const { service, sending, capture } = await startCampaign(t, { workers: false });
   const { runtime } = service;
-  await sending.owner
-    .post("/v2/handles/acme/campaigns")
-    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
-    .expect(201);
+  await checkLeads(sending.owner);
   const leadId = await capture({ email: "ada@example.com", campaignId: "cmp_checked" });
   await sendLeadCode(runtime, { handle: "acme", leadId, round: "code_first" });
   const code = sixDigits(runtime.env.SECRET_KEY, "lead code", "code_first");
@@ -694,10 +690,7 @@ t.test("a lead that is verified while its code is mailed again gets no other cod
 t.test("verified data changes only with a code, and nobody learns that it was verified", async (t) => {
   const campaign = await startCampaign(t);
   const { owner } = campaign.sending;
-  await owner
-    .post("/v2/handles/acme/campaigns")
-    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
-    .expect(201);
+  await checkLeads(owner);
   const send = async (body: object) =>
     (
       await campaign.service.visitor
@@ -818,10 +811,7 @@ t.test("a code goes before a burst of rules", async (t) => {
     due: runtime.now(),
   }));
   await runtime.queues.later(...burst.map((send) => sendJob(runtime, send)));
-  await owner
-    .post("/v2/handles/acme/campaigns")
-    .send({ campaignId: "cmp_checked", name: "Checked", verifyLeads: true })
-    .expect(201);
+  await checkLeads(owner);
   await campaign.capture({ email: "ada@example.com", campaignId: "cmp_checked" });
   const queue = runtime.queues.queue("campaigns");
   await eventually(async () => (await queue.getWaitingCount()) === 1);
