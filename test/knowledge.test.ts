@@ -123,6 +123,30 @@ t.test("a document must carry all requested tags", async (t) => {
     t.match((await owner.post(query).send(body).expect(400)).body, { code: "invalid_request" });
 });
 
+t.test("a document with many passages leaves room for the others that match", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const sections = Array.from(
+    { length: 60 },
+    (_, at) => `## Warranty ${at}\n\nThe warranty of part ${at} lasts ${at} months.`,
+  );
+  const add = (title: string, content: string) =>
+    owner
+      .post(documents)
+      .send({ ...returns, title, content })
+      .expect(202);
+  await add("Warranty handbook", sections.join("\n\n"));
+  for (const title of ["Bikes", "Tents", "Stoves"])
+    await add(title, "What we sell is checked twice before it is sent, and its warranty is that of its maker.");
+  const titles = async (limit: number) => {
+    const { body } = await owner.post(query).send({ query: "warranty", limit }).expect(200);
+    return body.results.map((one: { title: string }) => one.title);
+  };
+  t.same(await titles(1), ["Warranty handbook"]);
+  t.same((await titles(4)).sort(), ["Bikes", "Stoves", "Tents", "Warranty handbook"]);
+  t.equal((await titles(2)).length, 2);
+});
+
 t.test("spaces at the ends of a tag don't count", async (t) => {
   const service = await startService(t);
   const owner = await service.handle("acme");

@@ -5,6 +5,8 @@ import type { Runtime, SearchRequest, SearchResult } from "../platform/runtime.t
 
 /** Most results of one query (docs/reference.md, "Knowledge"). */
 const MAX_RESULTS = 50;
+/** Most passages of one search: more than one document has. */
+const MAX_PASSAGES = 1200;
 /** A question that is not embedded by then is searched by its words alone. */
 const EMBED_TIMEOUT_MS = 3000;
 
@@ -14,12 +16,13 @@ export async function queryKnowledge(
   input: Input<"handle", typeof knowledgeQuery>,
 ): Promise<QueryAnswer> {
   const limit = Math.min(input.limit, MAX_RESULTS);
-  const found = await searchKnowledge(runtime, {
+  const request = {
     handle: input.handle,
     text: input.query,
     tags: normalizeTags(input.containerTags),
     limit: limit * 3,
-  });
+  };
+  const found = await searchDocuments(runtime, request, limit);
   const snippetOf = snippets(input.query);
   const results = bestPassages(found)
     .slice(0, limit)
@@ -39,14 +42,37 @@ export function bestPassages({ hits }: SearchResult): SearchResult["hits"] {
 
 /** Passages for a text, by words, and by vectors if an embedding model is configured. */
 export async function searchKnowledge(
-  { index, model }: Pick<Runtime, "index" | "model">,
+  runtime: Searcher,
   request: Omit<SearchRequest, "vector">,
 ): Promise<SearchResult> {
-  if (model.embedder === undefined) return index.search(request);
-  const embedded = await model.embedder
-    .embed([request.text], "query", AbortSignal.timeout(EMBED_TIMEOUT_MS))
-    .catch(() => undefined);
+  const search = await searchFor(runtime, request.text);
+  return search(request);
+}
+
+/** The same, and more passages than the request's if those are of fewer documents: a long document doesn't leave out the others. */
+export async function searchDocuments(
+  runtime: Searcher,
+  request: Omit<SearchRequest, "vector">,
+  documents: number,
+): Promise<SearchResult> {
+  const search = await searchFor(runtime, request.text);
+  for (let { limit } = request; ; limit = Math.min(4 * limit, MAX_PASSAGES)) {
+    const found = await search({ ...request, limit });
+    const isAll = found.hits.length < limit || limit >= MAX_PASSAGES;
+    if (isAll || bestPassages(found).length >= documents) return found;
+  }
+}
+
+type Searcher = Pick<Runtime, "index" | "model">;
+
+/** Embeds a text once, for searches with it. */
+async function searchFor(
+  { index, model: { embedder } }: Searcher,
+  text: string,
+): Promise<(request: SearchRequest) => Promise<SearchResult>> {
+  if (embedder === undefined) return (request) => index.search(request);
+  const embedded = await embedder.embed([text], "query", AbortSignal.timeout(EMBED_TIMEOUT_MS)).catch(() => undefined);
   const values = embedded?.[0];
-  const found = await index.search({ ...request, ...(values && { vector: { model: model.embedder.id, values } }) });
-  return values ? found : { ...found, degraded: true };
+  if (values) return (request) => index.search({ ...request, vector: { model: embedder.id, values } });
+  return async (request) => ({ ...(await index.search(request)), degraded: true });
 }

@@ -7,14 +7,14 @@ import {
   type strategyQuery,
 } from "../../schemas/strategy.ts";
 import { snippets } from "../engines/search/search.ts";
-import { bestPassages, searchKnowledge } from "../knowledge/face.ts";
+import { bestPassages, searchDocuments } from "../knowledge/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 
 const MAX_ITEMS = 20;
-/** Most passages searched per group, and so the maximum of `matchCount`. */
-const MAX_PASSAGES = 200;
+/** Passages searched per group; more only if these are of fewer documents than requested. */
+const PASSAGES = 200;
 /** Lifetime of a stored retrieval in seconds (docs/reference.md, "Strategy"). */
 const CONTEXT_TTL_SECONDS = 86_400;
 
@@ -24,8 +24,8 @@ interface FoundPassages {
 }
 
 /**
- * The handle's strategy documents that match a query, in three groups, each with its best documents and the number of all matches.
- * `partial` if a group could not be searched in full. Stored for 24 h for `readStrategy`.
+ * The handle's strategy documents that match a query, in three groups, each with its best documents and the number of all of them
+ * among the passages that were searched. `partial` if a group could not be searched in full. Stored for 24 h for `readStrategy`.
  */
 export async function retrieveStrategy(
   runtime: Runtime,
@@ -59,11 +59,12 @@ async function searchGroup(
   input: Input<"handle", typeof strategyQuery>,
   group: StrategyGroup,
 ): Promise<FoundPassages> {
-  const request = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: MAX_PASSAGES };
-  const found = await searchKnowledge(runtime, request);
+  const request = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: PASSAGES };
+  const limit = Math.min(input.limit, MAX_ITEMS);
+  const found = await searchDocuments(runtime, request, limit);
   const best = bestPassages(found);
   const snippetOf = snippets(input.query);
-  const items = best.slice(0, Math.min(input.limit, MAX_ITEMS)).map(({ passage, score }) => {
+  const items = best.slice(0, limit).map(({ passage, score }) => {
     const { documentId, title } = passage;
     return { documentId, title, summary: snippetOf(passage), score };
   });
