@@ -14,6 +14,7 @@ import { eraseHandle } from "../core/operations/erasure.ts";
 import type { Queues } from "../core/store/outbox.ts";
 import { type ModelServer, startModelServer } from "../fixtures/model-server.ts";
 import { eventually, published, type Service, type ServiceOptions, startService } from "../fixtures/service.ts";
+import { wordsOf } from "../schemas/languages.ts";
 
 const content = `<main><h1>Harbour Bikes</h1>
 <p>We rent city bikes and cargo bikes by the day.</p>
@@ -155,6 +156,32 @@ t.test("a sign without words is a greeting, or thanks after an answer", async (t
     t.match((await ask(service, sign).expect(200)).body, { answerMarkdown: /^Hello!/, evidenceCards: [] }, sign);
   const turns = [message("How much is a cargo bike?"), { ...message("39 EUR"), role: "assistant" }, message("👍")];
   t.match(await (await post(service, { messages: turns })).text(), "You're");
+});
+
+t.test("a question of no certain language is answered in that of its page, by default the handle's", async (t) => {
+  const service = await furnished(t);
+  const owner = await service.handle("acme");
+  const pages = "/v2/handles/acme/pages";
+  const flow = {
+    pageSlug: "flow",
+    title: "Yoga Flow",
+    content: "<h1>Yoga Flow</h1><p>12 EUR</p>",
+    status: "PUBLISHED",
+  };
+  await owner.post(pages).send(flow).expect(201);
+  const answer = async () => {
+    const { body } = await service.visitor
+      .post("/v2/public/pages/acme/flow/agentic-question")
+      .send({ question: "Pilates?" })
+      .expect(200);
+    return body.answerMarkdown as string;
+  };
+  for (const language of ["de", "fr"]) {
+    await owner.put("/v2/handles/acme/settings").send({ language }).expect(200);
+    t.equal(await answer(), wordsOf(language).answers.phrases.unanswered);
+  }
+  await owner.put(`${pages}/flow`).send({ language: "es" }).expect(200);
+  t.equal(await answer(), wordsOf("es").answers.phrases.unanswered);
 });
 
 t.test("an answer in one piece names no form, since it has none", async (t) => {

@@ -11,7 +11,7 @@ import {
 } from "../engines/answers/answers.ts";
 import { lessonCards, withoutLessonCards } from "../engines/search/search.ts";
 import { searchKnowledge, type TaggedDocument, type TaggedDocuments, taggedDocuments } from "../knowledge/face.ts";
-import { type PublicPage, type PublicPages, publicPages } from "../pages/face.ts";
+import { type PublicPage, type PublicPages, publicPageOf, publicPages } from "../pages/face.ts";
 import { primaryLanguage } from "../platform/languages.ts";
 import type { FoundPassage, Runtime, SearchResult } from "../platform/runtime.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
@@ -71,13 +71,14 @@ export async function publicLibrary(
   runtime: Runtime,
   { handle, pageSlug, question: text, history }: Pick<AnswerRequest, "handle" | "pageSlug" | "question" | "history">,
 ): Promise<PublicLibrary> {
-  const [pages, knowledge] = await Promise.all([
+  const [pages, knowledge, seen] = await Promise.all([
     publicPages(runtime, handle, pageSlug),
     readKnowledge(runtime, handle, searchText(text, history)),
+    publicPageOf(runtime, { handle, pageSlug }),
   ]);
   const { visited: page } = pages;
   const { found } = knowledge;
-  const question = readQuestion(text, primaryLanguage(page?.language ?? "en"), history);
+  const question = readQuestion(text, primaryLanguage(seen?.language ?? "en"), history);
   const whole = await wholeLibrary(runtime.redis, handle, { pages, knowledge });
   const isWhole = knowledge.documents !== undefined && (page === undefined || pages.pages.has(pageSlug));
   const { library, cards } = isWhole
