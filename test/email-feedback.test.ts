@@ -113,6 +113,29 @@ t.test("the body of a forged report is never held in memory", async (t) => {
   t.same([...new Set(answers.map(([response]) => response.statusCode))], [401]);
 });
 
+t.test("a reason that is cut inside an emoji, or has half of one, stops no later event of the message", async (t) => {
+  const { service, acme } = await start(t);
+  const id = await acme.send(["ann@far.example", "bob@far.example"]);
+  await acme.until(id, "SENT");
+  const tell = (recipient: string, type: string, reason?: string) =>
+    post(service, "feedback", JSON.stringify({ type, messageId: id, recipient, reason })).expect(200, { applied: 1 });
+  await tell("ann@far.example", "BOUNCED", `${"x".repeat(299)}\u{1f600}`);
+  await tell("ann@far.example", "COMPLAINED", "half \ud83d of one");
+  await tell("bob@far.example", "DELIVERED");
+  const { redis, env } = service.runtime;
+  const timeline = keys.messageEvents("acme", id);
+  const stored = (await redis.lindex(timeline, -1)) as string;
+  await redis.lset(timeline, -1, stored.replace(/}$/, ',"reason":"\\ud83d"}'));
+  await service.visitor.post(new URL(unsubscribeUrl(env, { messageId: id, n: 1 })).pathname).expect(200);
+  const reasons = (await acme.read(id)).timeline.slice(-4).map(({ type, reason }) => [type, reason]);
+  t.same(reasons, [
+    ["BOUNCED", "x".repeat(299)],
+    ["COMPLAINED", "half of one"],
+    ["DELIVERED", "\ud83d"],
+    ["UNSUBSCRIBED", "link"],
+  ]);
+});
+
 t.test("a provider's notices move a sent message on, each once", async (t) => {
   const { service, acme } = await start(t);
   const id = await acme.send(["ann@far.example", "bob@far.example"]);

@@ -9,6 +9,7 @@ import {
 } from "../../schemas/email.ts";
 import { isHardBounce, MAX_REPORT_BYTES, type MailReport, readReport } from "../engines/mail/mail.ts";
 import { canonicalAddress, isAddress } from "../platform/address.ts";
+import { clip, oneLine } from "../platform/characters.ts";
 import { invalid } from "../platform/errors.ts";
 import { asObject, parseSignedBody } from "../platform/json.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -146,6 +147,9 @@ const effects: Record<
   UNSUBSCRIBED: { from: statuses, source: "UNSUBSCRIBE" },
 };
 
+/** Most UTF-16 units of a report's reason that are stored. */
+const MAX_REASON_LENGTH = 300;
+
 /** Applies a report; false if it changes nothing. */
 async function applyReport(
   runtime: Runtime,
@@ -158,7 +162,9 @@ async function applyReport(
   const leaves = type === "UNSUBSCRIBED";
   const { from, event, source } = effects[type];
   const isSoft = type === "BOUNCED" && !isHardBounce(enhancedStatus ?? undefined);
-  const details = { reason: report.reason?.replace(/\s+/g, " ").slice(0, 300), smtpCode: smtpCode ?? undefined };
+  // Without lone surrogates: the JSON decoder of Redis refuses them in the next event of the message.
+  const reason = clip(oneLine(report.reason ?? ""), MAX_REASON_LENGTH) || undefined;
+  const details = { reason, smtpCode: smtpCode ?? undefined };
   const mail = { handle, messageId, recipient, purpose: message.purpose, ...details };
   return moveDelivery(runtime, delivery, {
     ...{ from, ...(leaves ? {} : { to: type }), type, ...details },

@@ -1,4 +1,5 @@
 import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
+import { clip } from "../platform/characters.ts";
 import { hour, minute, second } from "../platform/clock.ts";
 import { type Limits, retryAfterMs } from "../platform/exchange.ts";
 import type { OutboundResponse } from "../platform/outbound.ts";
@@ -59,7 +60,7 @@ async function makeAttempt(
 }
 
 function responseOf(response: OutboundResponse | Error): Pick<DeliveryAttempt, "status" | "error" | "responseSnippet"> {
-  if (response instanceof Error) return { status: null, error: response.message.slice(0, 200), responseSnippet: "" };
+  if (response instanceof Error) return { status: null, error: clip(response.message, 200), responseSnippet: "" };
   const { status, body } = response;
   const error = callOutcome(status) === "succeeded" ? null : `The endpoint answered ${status}.`;
   return { status, error, responseSnippet: body.toString("utf8") };

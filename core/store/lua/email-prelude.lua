@@ -47,8 +47,9 @@ local function addEvent(id, n, event)
   local about, digest, purpose, attempt = unpack(redis.call('HMGET', message, 'about:' .. n, 'digest:' .. n, 'purpose', 'attempt:' .. n))
   local stamp = string.format('%.0f', math.max(event.ms * 1000, tonumber(redis.call('GET', keys.stamp) or '0') + 1))
   redis.call('SET', keys.stamp, stamp)
-  local last = redis.call('LINDEX', keys.timelines .. id, -1)
-  local before = last and cjson.decode(last).at or event.at
+  -- Reasons of an earlier version may have lone surrogates, which the decoder refuses.
+  local isRead, last = pcall(cjson.decode, redis.call('LINDEX', keys.timelines .. id, -1))
+  local before = isRead and last.at or event.at
   local at = before > event.at and before or event.at
   local json = '{"eventId":"mev_' .. stamp .. '",' .. about .. ',"type":"' .. event.type .. '","at":"' .. at .. '","attempt":' .. (attempt or '0') .. event.more .. '}'
   local position = redis.call('RPUSH', keys.timelines .. id, json) - 1
