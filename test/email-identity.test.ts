@@ -204,6 +204,32 @@ t.test("failed DNS queries never make a domain unready, 72 hours of absence do",
   t.equal((await now()).status, "READY", "a new absence starts a new period");
 });
 
+t.test("a record that was found meanwhile has 72 hours again, whatever the others are", async (t) => {
+  const { dns, service, later } = await start(t);
+  await service.handle("acme");
+  await attachDomain(service.runtime, { account: "acct_acme", domain: "acme.example" });
+  const now = () => check(service, "acme.example", "acct_acme");
+  const { requiredDnsRecords } = await now();
+  const without = (at: number) => {
+    publish(dns, requiredDnsRecords);
+    dns.zone.delete(`TXT ${requiredDnsRecords[at]?.name}`);
+  };
+  publish(dns, requiredDnsRecords);
+  t.equal((await now()).status, "READY");
+  without(1);
+  t.match(statuses(await now()), { DKIM: "MISSING", SPF: "FOUND" });
+  later(40 * hour);
+  without(2);
+  t.match(statuses(await now()), { DKIM: "FOUND", SPF: "MISSING" });
+  later(40 * hour);
+  without(1);
+  t.equal((await now()).status, "READY", "absent again, for the first time since it was found");
+  later(71 * hour);
+  t.equal((await now()).status, "READY");
+  later(hour);
+  t.equal((await now()).status, "FAILED");
+});
+
 t.test("a check that learns nothing takes nothing back that another one has found meanwhile", async (t) => {
   const { dns, service } = await start(t);
   await service.handle("acme");

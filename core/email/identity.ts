@@ -30,8 +30,8 @@ interface IdentityState {
   status: IdentityStatus;
   records: Partial<Record<RecordPurpose, RecordStatus>>;
   lastCheckedAt: string | null;
-  /** Domain ms since which a required record has been definitely absent. */
-  absentSince: number | null;
+  /** For each required record that is definitely absent, since when in domain ms. Queries that fail change nothing of it. */
+  absences: Partial<Record<RecordPurpose, number>>;
   /** True if the operator of a development installation has verified the domain by hand; DNS is ignored then. */
   vouched: boolean;
 }
@@ -117,14 +117,14 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
     lastCheckedAt: next.lastCheckedAt ?? "",
     // Only what it changes: another check, or an operator, may have changed the rest meanwhile.
     ...(next.status === before.status ? {} : { status: next.status }),
-    ...(next.absentSince === before.absentSince ? {} : { absentSince: next.absentSince ?? "" }),
+    ...(sameJson(next.absences, before.absences) ? {} : { absences: JSON.stringify(next.absences) }),
   });
   return toIdentity(store.env, claim.domain, { ...before, ...next });
 }
 
 async function readIdentity(store: Store, at: IdentityName): Promise<IdentityKeys & IdentityState> {
   const made = await identityKeys(store, at);
-  const { status, records, lastCheckedAt, absentSince, vouched } = (await store.redis.hgetall(
+  const { status, records, lastCheckedAt, absences, vouched } = (await store.redis.hgetall(
     keys.emailIdentity(at.domain, at.account),
   )) as Partial<Record<string, string>>;
   return {
@@ -132,7 +132,7 @@ async function readIdentity(store: Store, at: IdentityName): Promise<IdentityKey
     status: (status ?? "PENDING") as IdentityStatus,
     records: records ? (JSON.parse(records) as IdentityState["records"]) : {},
     lastCheckedAt: lastCheckedAt || null,
-    absentSince: absentSince ? Number(absentSince) : null,
+    absences: absences ? (JSON.parse(absences) as IdentityState["absences"]) : {},
     vouched: vouched === "1",
   };
 }
@@ -257,11 +257,24 @@ async function policyAbove(ask: AskDns, record: DnsRecord): Promise<RecordStatus
 
 function nextState(state: IdentityState, records: IdentityState["records"], now: number): IdentityState {
   const { DMARC: _optional, ...required } = records;
-  const statuses = Object.values(required);
-  const isAbsent = statuses.some((status) => status === "MISSING" || status === "MISMATCH");
-  const isReady = statuses.every((status) => status === "FOUND");
-  const absentSince = isReady ? null : isAbsent ? (state.absentSince ?? now) : state.absentSince;
-  const hasFailed = isAbsent && absentSince !== null && now - absentSince >= FAILED_AFTER_MS && !state.vouched;
+  const rows = Object.entries(required) as [RecordPurpose, RecordStatus][];
+  const isReady = rows.every(([, status]) => status === "FOUND");
+  const absences: IdentityState["absences"] = {};
+  for (const [purpose, status] of rows) {
+    const since = isAbsent(status) ? (state.absences[purpose] ?? now) : state.absences[purpose];
+    if (status !== "FOUND" && since !== undefined) absences[purpose] = since;
+  }
+  const isOver = ([purpose, status]: [RecordPurpose, RecordStatus]): boolean =>
+    isAbsent(status) && now - (absences[purpose] ?? now) >= FAILED_AFTER_MS;
+  const hasFailed = rows.some(isOver) && !state.vouched;
   const status = isReady ? "READY" : hasFailed ? "FAILED" : state.status;
-  return { ...state, status, records, absentSince, lastCheckedAt: new Date(now).toISOString() };
+  return { ...state, status, records, absences, lastCheckedAt: new Date(now).toISOString() };
+}
+
+function isAbsent(status: RecordStatus): boolean {
+  return status === "MISSING" || status === "MISMATCH";
+}
+
+function sameJson(one: object, other: object): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }
