@@ -47,7 +47,8 @@ export const jobs = {
   "scheduling.pull": row("scheduling", [6, 2000], { handle: s.string() }),
   // About half an hour in all, in which the checkout ends by itself.
   "payments.close": row("scheduling", [11, 2000], { handle: s.string(), bookingUid: s.id }),
-  "payments.refund": row("scheduling", [15, 2000], { handle: s.string(), bookingUid: s.id }),
+  // At least a day in all (docs/reference.md, "Payments").
+  "payments.refund": row("scheduling", [17, 2000], { handle: s.string(), bookingUid: s.id }),
   "scheduling.digest": row("email", [16, 2000], { handle: s.string(), round: s.string() }),
   "payments.purchase-mail": row("email", [16, 2000], { handle: s.string(), sessionId: s.string() }),
   // `buyer` is the digest of an address that somebody named.

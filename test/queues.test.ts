@@ -7,7 +7,7 @@ import { keys } from "../core/store/keys.ts";
 import { job, Queues } from "../core/store/outbox.ts";
 import { connect } from "../core/store/redis.ts";
 import { eventually, published, startService } from "../fixtures/service.ts";
-import { jobs } from "../schemas/jobs.ts";
+import { type JobName, jobs } from "../schemas/jobs.ts";
 import { perform, type WorkerRow } from "../workers/job.ts";
 import { JobGroups } from "../workers/job-groups.ts";
 import { workerRows } from "../workers/rows.ts";
@@ -240,6 +240,17 @@ t.test("a job listens to its process only while it runs, and hears that it stops
   t.same(heard, ["stops"]);
 });
 
+/** Ms that the retries of a job last at least: jitter shortens a wait by up to 30 %. */
+function retriesLast(name: JobName): number {
+  const { attempts, backoff } = jobs[name];
+  return 0.7 * backoff * (2 ** (attempts - 1) - 1);
+}
+
+t.test("a refund is retried for a day", (t) => {
+  t.ok(retriesLast("payments.refund") > 24 * 3_600_000);
+  t.end();
+});
+
 t.test("a mail of the service itself is retried until a mail server is back after a night", (t) => {
   const mails = [
     "leads.notify",
@@ -249,11 +260,7 @@ t.test("a mail of the service itself is retried until a mail server is back afte
     "payments.purchase-mail",
     "payments.access-mail",
   ] as const;
-  for (const name of mails) {
-    const { attempts, backoff } = jobs[name];
-    // Jitter shortens a wait by up to 30 %.
-    t.ok(0.7 * backoff * (2 ** (attempts - 1) - 1) > 12 * 3_600_000, name);
-  }
+  for (const name of mails) t.ok(retriesLast(name) > 12 * 3_600_000, name);
   t.end();
 });
 
