@@ -315,7 +315,8 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   t.match(await refresh(first.refresh_token, { client_id: another }), refused);
   t.match(await refresh(first.refresh_token, { resource: `${service.url}/mcp/other/mcp` }), refused);
   t.match(await refresh(""), { status: 400, body: { error: "invalid_request" } });
-  for (const forged of ["x", `${first.refresh_token}x`, "W10.x"]) t.match(await refresh(forged), refused, forged);
+  for (const forged of ["x", `${first.refresh_token}x`, `${first.refresh_token}.x`, "W10.x"])
+    t.match(await refresh(forged), refused, forged);
   const answers = await Promise.all([refresh(first.refresh_token), refresh(first.refresh_token)]);
   t.same(
     answers.map(({ status }) => status),

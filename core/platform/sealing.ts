@@ -75,7 +75,7 @@ export function signedValue(env: Keys, purpose: string, value: unknown): string 
 
 /** The value of `signedValue`; undefined for a text that this service didn't sign. */
 export function readSignedValue<T>(env: Keys, purpose: string, text: string): T | undefined {
-  const [body = "", mac = ""] = text.split(".");
+  const [, body = "", mac = ""] = /^([^.]*)\.([^.]*)$/.exec(text) ?? [];
   if (!isSigned(env, purpose, body, mac)) return undefined;
   return JSON.parse(Buffer.from(body, "base64url").toString("utf8")) as T;
 }
