@@ -23,7 +23,7 @@ interface Card {
 /** The part of a card that depends on its step. */
 export type CardContent = Pick<Card, "title" | "body">;
 
-/** A card as a document that runs only its own script and can't be framed. */
+/** A card as a document that runs only its own script, and that no page of another origin can frame. */
 export function cardView({ language, title, body, script, leadsTo = [], isListed, isFramed, ...more }: Card): View {
   const document = htmlDocument({
     language,

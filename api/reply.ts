@@ -70,7 +70,7 @@ const encoders: Record<Coding, (plain: Buffer) => Promise<Buffer>> = {
 /** A view of a body that many requests share, in the smallest coding that the client accepts. */
 export type SharedBody = (request: Request, headers: View["headers"]) => Promise<View>;
 
-/** A body of which each content coding is made once, when it is first asked for, with a tag of its own (RFC 9110, section 8.4.1). */
+/** A body of which each content coding is made once, when it is first asked for, with a tag of its own (RFC 9110, section 8.8.3.3). */
 export function sharedBody(type: string, plain: string | Buffer): SharedBody {
   const bytes = Buffer.from(plain);
   const encoding = lazyByKey((coding: Coding) => encoded(bytes, coding));

@@ -16,8 +16,8 @@ export const DRAIN_MS = 15_000;
 export type StopSignal = "SIGTERM" | "SIGINT";
 
 /**
- * Opens the runtime of a process and listens for stop signals; returns both. From then on no signal ends the process by default. A process
- * that can't start logs one line and exits with status 1.
+ * Opens the runtime of a process and listens for stop signals; returns both. From then on these end the process only as the caller decides.
+ * A process that can't start logs one line and exits with status 1.
  */
 export async function startProcess(
   name: "web" | "worker",

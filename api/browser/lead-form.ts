@@ -1,6 +1,6 @@
 /**
- * The script inside the lead form's frame (docs/reference.md, "Form frame"). The frame has its own opaque origin and may not load, store
- * or request anything. It posts its entries and its height to the parent, which decides what to do with them.
+ * The script inside the lead form's frame (docs/reference.md, "Form frame"). The frame has its own opaque origin, and may load no more than
+ * its script and style, and store nothing. It posts its entries and its height to the parent, which decides what to do with them.
  */
 import { isDark } from "./agent/colour.ts";
 

@@ -114,7 +114,7 @@ function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolea
 
 /**
  * Continues a session: the refresh token is replaced each time (RFC 6749, section 6). Reuse of a replaced one ends its session (RFC 9700,
- * section 4.14.2). Within ten seconds the same token gets the same answer.
+ * section 4.14.2). Within ten seconds the same token is answered again, with the same next one.
  */
 async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
   mustHave(input, "refresh_token");

@@ -25,8 +25,9 @@ const before: Record<Fragment, string> = {
 };
 
 /**
- * Checks an HTML fragment by parsing it in the context of its page. `invalid_page_content` names, with positions, every forbidden element,
- * handler attribute and script URL, and everything that would swallow or end the surrounding page. The fragment itself is stored as sent.
+ * Checks an HTML fragment by parsing it in the context of its page. `invalid_page_content` names the first place of each forbidden element,
+ * handler attribute and kind of script URL, and of what would swallow or end the surrounding page, ten at most; `invalid_request` for too
+ * many bytes. The fragment itself is stored as sent.
  */
 export function checkContent(name: Fragment, source: string): void {
   if (Buffer.byteLength(source) > MAX_CONTENT_BYTES)

@@ -6,10 +6,10 @@ import { keys } from "../store/keys.ts";
 import { pipelined } from "../store/redis.ts";
 import { type PagePath, pageUrl } from "./pages.ts";
 
-/** Most pages of a handle in its sitemap, newest first. */
+/** The newest pages of a handle, of which the published ones are in its sitemap. */
 const MAX_LISTED = 1000;
 
-/** The handle that a host serves; undefined for the service's own hosts and for unknown ones. */
+/** The handle that a host serves, for a host of the public domain also an unknown one; undefined for the service's own hosts and others. */
 export async function handleOfHost(runtime: Runtime, name: string): Promise<string | undefined> {
   const host = hostName(name);
   if (runtime.env.ownHosts.has(host)) return undefined;
@@ -29,7 +29,7 @@ export async function visitedUrl(runtime: Runtime, { handle, pageSlug }: PagePat
   return new URL(isServedThere && URL.canParse(visited) ? visited : pageUrl(runtime, handle, pageSlug));
 }
 
-/** The published pages of an active handle, newest first, with their addresses on the requested host; `not_found` otherwise. */
+/** The published ones of the newest pages of an active handle, newest first, with their addresses on the requested host; `not_found` otherwise. */
 export async function listPublished(
   runtime: Runtime,
   { handle, host = "" }: Input<"handle", typeof publishedPages>,

@@ -47,7 +47,7 @@ export function distinctAddresses(addresses: readonly string[]): string[] {
   return addresses.filter((address) => !seen.has(canonicalAddress(address)) && seen.add(canonicalAddress(address)));
 }
 
-/** The address in key names: 128 bits of SHA-256 over its canonical form, in base64url. */
+/** The address in key names: 132 bits of SHA-256 over its canonical form, in base64url. */
 export function addressDigest(address: string): string {
   return digestOf(canonicalAddress(address)).slice(0, 22);
 }

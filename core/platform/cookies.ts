@@ -4,7 +4,10 @@ export function readCookie(header: string | undefined, name: string): string | u
   return pair?.slice(name.length + 1);
 }
 
-/** A `Set-Cookie` value that scripts can't read and that cross-site requests don't send (RFC 6265bis, section 5.4). */
+/**
+ * A `Set-Cookie` value that scripts can't read, and that of all requests from other sites only a link or redirect to this one sends (RFC
+ * 6265bis, sections 4.1.2.6 and 4.1.2.7).
+ */
 export function writeCookie(
   name: string,
   value: string,

@@ -35,7 +35,7 @@ export class Fail extends Error {
     return this.details.detail ?? errors[this.code][1];
   }
 
-  /** True if retrying cannot succeed. */
+  /** True if a retry of the same request can't succeed, as a job assumes; a limit passes. */
   get permanent(): boolean {
     return this.status < 500 && this.status !== 429;
   }

@@ -42,7 +42,7 @@ export const logEvents = {
     "A visitor's question was answered.",
     ...(["handle", "pageSlug", "modelId", "retrievalMode", "degraded", "snippetCount", "tookMs"] as const),
   ),
-  "assistant.answer.failed": warn("The model failed to write an answer.", "modelId"),
+  "assistant.answer.failed": warn("The model failed to write an answer, or an answer broke off.", "modelId"),
   "assistant.attempt.failed": warn("An attempt to answer a question failed."),
   "assistant.request.failed": error("A visitor's request failed with an internal error: a defect."),
   "assistant.request.unavailable": warn("A visitor's request failed because a dependency is unavailable."),

@@ -15,7 +15,7 @@ const buffering = {
   maxLength: MAX_UNWRITTEN_BYTES,
 };
 const stdout = pino.destination({ dest: 1, sync: true, ...buffering });
-// A full disk must not end the service; the lines are written once there is space.
+// A full disk must not end the service; what is buffered by then is written once there is space.
 stdout.on("error", () => {});
 process.on("exit", () => stdout.flush());
 

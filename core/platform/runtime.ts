@@ -48,7 +48,7 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
-/** The caller. `userId` is set exactly if the route's access requires a token. */
+/** The caller. `userId` is set exactly if the route's access requires a user's token. */
 export interface Caller {
   requestId: string;
   userId?: string;

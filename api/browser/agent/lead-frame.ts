@@ -9,7 +9,7 @@ const MIN_HEIGHT_PX = 80;
 /** Ms after which a frame without a message counts as failed. */
 const TIMEOUT_MS = 10_000;
 
-/** The frame with the form. It has its own opaque origin: its URL is the only input, messages are the only output. */
+/** The frame with the form. It has its own opaque origin: its URL and the message that reopens it are the input, messages the only output. */
 export interface LeadFrame {
   node: HTMLIFrameElement;
   /** Enables the submit button again. */

@@ -39,7 +39,7 @@ function isAnswer(field: FormField | undefined, value: string): boolean {
 
 /**
  * The result of a submission; `code` asks for the code that was mailed, `wrong` means an invalid entry, `limited` means too many
- * submissions from this network.
+ * submissions to this handle.
  */
 export type Submission = { kind: Outcome } | { kind: "code"; leadId: string };
 

@@ -32,7 +32,7 @@ export async function follow(reading: Reading, first: Response): Promise<void> {
   }
 }
 
-/** A request to the page's own service without credentials or a referrer. */
+/** A request to the page's own service without credentials. */
 export function sendRequest(url: string, more: RequestInit): Promise<Response> {
   const headers = more.body ? { "content-type": "application/json" } : more.headers;
   return fetch(url, { credentials: "omit", cache: "no-store", ...more, ...(headers ? { headers } : {}) });

@@ -1,5 +1,5 @@
 /**
- * The widget's style sheet. docs/widget.md lists the properties that a page may set; the rest can't be reached from outside. The end of
+ * The widget's style sheet. docs/widget.md lists the properties and parts that a page may style; the rest can't be reached from outside. The end of
  * the log reserves room for the button `latest`, so that nothing moves when it disappears.
  */
 export const style = `
