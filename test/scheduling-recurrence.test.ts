@@ -105,6 +105,32 @@ t.test("zones are recognised by IANA, Windows and vendor names, or by the calend
   t.same(at("PST"), ["10-12T09:00/10-12T10:00"]);
 });
 
+t.test("a definition says what an abbreviation means, and Exchange's names are read without quotes", async (t) => {
+  const rules = (name: string, standard: string, daylight: string) => [
+    ...["BEGIN:VTIMEZONE", `TZID:${name}`],
+    ...["BEGIN:STANDARD", "DTSTART:16011104T020000", "RRULE:FREQ=YEARLY;BYDAY=1SU;BYMONTH=11"],
+    ...[`TZOFFSETFROM:${daylight}`, `TZOFFSETTO:${standard}`, "END:STANDARD"],
+    ...["BEGIN:DAYLIGHT", "DTSTART:16010311T020000", "RRULE:FREQ=YEARLY;BYDAY=2SU;BYMONTH=3"],
+    ...[`TZOFFSETFROM:${standard}`, `TZOFFSETTO:${daylight}`, "END:DAYLIGHT", "END:VTIMEZONE"],
+  ];
+  const at = (name: string, ...more: string[]) =>
+    busy([calendar(...more, event(`DTSTART;TZID=${name}:20261012T090000`, "DURATION:PT1H"))]);
+  t.same(at("EST", ...rules("EST", "-0500", "-0400")), ["10-12T13:00/10-12T14:00"], "summer time");
+  t.same(at("GMT", ...rules("GMT", "+0000", "+0100")), ["10-12T08:00/10-12T09:00"]);
+  t.same(at("EST"), ["10-12T14:00/10-12T15:00"], "without a definition");
+  t.same(at("America/New_York", ...rules("America/New_York", "+0300", "+0300")), ["10-12T13:00/10-12T14:00"]);
+  t.same(at("tzone://Microsoft/Utc"), ["10-12T09:00/10-12T10:00"]);
+  t.same(at("tzone://Microsoft/Olson/America/New_York"), ["10-12T13:00/10-12T14:00"]);
+  const custom = rules("tzone://Microsoft/Custom", "-0500", "-0400");
+  t.same(at("tzone://Microsoft/Custom", ...custom), ["10-12T13:00/10-12T14:00"]);
+  t.same(at('"tzone://Microsoft/Custom"', ...custom), ["10-12T13:00/10-12T14:00"]);
+  t.same(at("tzone://Microsoft/Custom;VALUE=DATE-TIME", ...custom), ["10-12T13:00/10-12T14:00"]);
+});
+
+t.test("a leap second is the second before it", async (t) => {
+  t.same(busy([calendar(event("DTSTART:20261012T085960Z", "DTEND:20261012T235960Z"))]), ["10-12T08:59/10-12T23:59"]);
+});
+
 t.test("a described zone reads the times around its changes as RFC 5545 does", async (t) => {
   const rule = (name: string, [start, from, to, month]: string[]) => [
     `BEGIN:${name}`,

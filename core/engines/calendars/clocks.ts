@@ -48,11 +48,15 @@ function describedIn(text: string): Clock | undefined {
   }
 }
 
-/** By name if the zone is known, whatever the calendar defines; else by the calendar's definition, if there is one. */
+/**
+ * By name if the zone is known, else by the calendar's definition, if there is one. The definition comes first for an abbreviation: a zone
+ * that is called EST, CET or GMT has summer time in some calendars only.
+ */
 function clockOf(name: string, described: Component | undefined): Clock | undefined {
   const iana = ianaName(name) ?? (described && ianaName(textOf(described, "x-lic-location")));
-  if (iana) return ianaClock(iana);
-  return described && hasRules(described) ? describedClock(described) : undefined;
+  const isDefined = described !== undefined && hasRules(described);
+  if (isDefined && !iana?.includes("/")) return describedClock(described);
+  return iana === undefined ? undefined : ianaClock(iana);
 }
 
 /** `Europe/Berlin`, `W. Europe Standard Time`, `/vendor/version/Europe/Berlin`. */

@@ -11,7 +11,12 @@ export type Component = [name: string, properties: Property[], components: Compo
 
 /** Parses one calendar object or component; throws if it is malformed. */
 export function parseObject(text: string): Component {
-  return ICAL.parse(text) as Component;
+  return ICAL.parse(quotedZones(text)) as Component;
+}
+
+/** Exchange writes `TZID=tzone://Microsoft/Utc` without the quotes that its colon needs (RFC 5545, section 3.2). */
+function quotedZones(text: string): string {
+  return text.replace(/;TZID=(tzone:[^":;\r\n]+)/gi, ';TZID="$1"');
 }
 
 export function componentsOf([, , components]: Component, name: string): Component[] {

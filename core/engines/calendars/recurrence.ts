@@ -288,6 +288,8 @@ function pointOf(given: string, clock: Clock): Point {
 
 const instantOf = ({ wall, clock }: Point): number => clock.toInstant(wall);
 
-function wallOf(text: string): number {
+/** A leap second is read as the second before it (RFC 5545, section 3.3.12). */
+function wallOf(given: string): number {
+  const text = given.replace(/:60(?=Z?$)/, ":59");
   return Date.parse(text.length === 10 ? `${text}T00:00:00Z` : text.endsWith("Z") ? text : `${text}Z`);
 }
