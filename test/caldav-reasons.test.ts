@@ -30,6 +30,7 @@ const status =
 
 const reasons: Record<string, [RequestListener, RegExp]> = {
   "a wrong password": [status(401, { "www-authenticate": "Basic" }), /refused the login/],
+  "a refused user": [status(403), /refused the login/],
   "a path without anything": [status(404), /Not found.*path/],
   "too many requests": [status(429, { "retry-after": "60" }), /limits requests/],
   "a server that is down": [status(503), /unavailable; try again later/],

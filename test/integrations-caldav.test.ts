@@ -613,6 +613,52 @@ t.test("a calendar of another origin hides none of the server's own", async (t) 
   t.match((await list("https://other.test/office/").expect(503)).body, { detail: /another origin/ });
 });
 
+t.test("each report has the depth of its standard", async (t) => {
+  const { dav, read } = await startLies(t);
+  dav.put("other", "DTSTART:20261012T120000Z", "DTEND:20261012T130000Z");
+  await read();
+  const depths = dav.requests.map(({ body, headers }) => [/^<[cd]:([a-z-]+)/.exec(body)?.[1], headers.depth]);
+  const depthOf = (report: string) => new Set(depths.filter(([name]) => name === report).map(([, depth]) => depth));
+  t.same(depthOf("calendar-query"), new Set(["1"]));
+  t.same(depthOf("sync-collection"), new Set(["0"]), "servers may refuse others (RFC 6578, section 3.2)");
+  t.same(depthOf("calendar-multiget"), new Set([undefined]));
+});
+
+t.test("a calendar is writable unless its server says otherwise", async (t) => {
+  const { dav, owner } = await startLies(t);
+  const told = (status: number, ...privileges: string[]): string => {
+    const set = privileges.map((name) => `<privilege><${name}/></privilege>`).join("");
+    const property = `<current-user-privilege-set>${set}</current-user-privilege-set>`;
+    return `<propstat><prop>${property}</prop><status>HTTP/1.1 ${status} Any</status></propstat>`;
+  };
+  for (const [privileges, writable] of [
+    [told(404), true],
+    [told(200, "read", "read-current-user-privilege-set"), false],
+    [told(200, "read", "write-properties"), false],
+    [told(200, "read", "write"), true],
+    [told(200, "all"), true],
+  ] as const) {
+    const calendar = resource("/office/", "<resourcetype><calendar/></resourcetype>");
+    const response = calendar.replace("</response>", `${privileges}</response>`);
+    dav.lie = ({ body }, answer) => body.includes("resourcetype") && multistatus(answer, [response]);
+    const { calendars } = (await owner.get(`${owned}/integrations/caldav/calendars`).expect(200)).body;
+    t.match(calendars, [{ writable }], privileges);
+  }
+});
+
+t.test("a server is found at its well-known address, whatever its root answers", async (t) => {
+  const { dav, owner } = await startLies(t);
+  const body = { serverUrl: dav.url, username: "bob", password: "secret" };
+  for (const status of [403, 404, 405, 501]) {
+    dav.lie = ({ path, body }, response) => {
+      if (path === "/") return Boolean(response.writeHead(status).end());
+      const principal = "<current-user-principal><href>/dav/bob/</href></current-user-principal>";
+      return body.includes("principal") && multistatus(response, [resource(path, principal)]);
+    };
+    await owner.post(`${owned}/integrations/caldav/credentials`).send(body).expect(201);
+  }
+});
+
 t.test("an account whose server is slow delays neither the others of its handle nor a booking", async (t) => {
   const { dav, read, taken, owner, service } = await startLies(t);
   const slow = await startLyingDav();

@@ -18,6 +18,7 @@ import {
   MAX_RESOURCES,
   mustSucceed,
   openServer,
+  type Report,
   type Resource,
   xml,
 } from "./webdav.ts";
@@ -121,7 +122,7 @@ async function changesSince(reading: Reading, mark: Mark): Promise<Changes | und
   for (let part = 0; part < MAX_PARTS; part++) {
     const since = `<d:sync-token>${escapeHtml(token)}</d:sync-token><d:sync-level>1</d:sync-level>`;
     const body = xml("d:sync-collection", `${since}<d:prop><d:getetag/></d:prop>`);
-    const answer = await ask(reading, body, MAX_LISTING_BYTES);
+    const answer = await ask(reading, { body, headers: { depth: "0" } }, MAX_LISTING_BYTES);
     if (isTokenInvalid(answer)) return undefined;
     mustSucceed(answer);
     const { resources, syncToken } = answer;
@@ -290,7 +291,7 @@ async function fetchObjects(reading: Reading, listed: ListedObject[]): Promise<L
 async function fetchTogether(reading: Reading, listed: ListedObject[]): Promise<ListedObject[]> {
   const hrefs = listed.map(({ href }) => `<d:href>${escapeHtml(href)}</d:href>`).join("");
   const body = xml("c:calendar-multiget", `<d:prop><d:getetag/><c:calendar-data/></d:prop>${hrefs}`);
-  const answer = await ask(reading, body, MAX_BATCH_BYTES);
+  const answer = await ask(reading, { body }, MAX_BATCH_BYTES);
   mustSucceed(answer);
   // One resource per URL, with some room for a server that repeats itself.
   return membersOf(reading.question, answer.resources.slice(0, 2 * listed.length));
@@ -299,14 +300,14 @@ async function fetchTogether(reading: Reading, listed: ListedObject[]): Promise<
 /** Sends a report within the remaining limits of the reading. */
 function ask(
   { server, question, budget, begunAt }: Reading,
-  body: string,
+  report: Report,
   maxBytes: number,
 ): ReturnType<CalendarServer["report"]> {
   if (budget.bytes <= 0)
     throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
   const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, begunAt + REQUESTS_TIMEOUT_MS - Date.now());
   if (timeoutMs <= 0) throw new CalendarServerError("timeout");
-  return server.report({ address: question.calendarId, body, maxBytes, timeoutMs }, budget);
+  return server.report({ address: question.calendarId, ...report, maxBytes, timeoutMs }, budget);
 }
 
 /** The objects among the resources of a calendar. */

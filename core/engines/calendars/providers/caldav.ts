@@ -85,13 +85,15 @@ async function principalOf(server: CalendarServer, serverUrl: string): Promise<s
   const statuses: number[] = [];
   for (const address of [serverUrl, new URL("/.well-known/caldav", serverUrl).href]) {
     const { status, found, url } = await server.askProperties({ address, properties: "<d:current-user-principal/>" });
-    // After these another URL would not help.
-    if ([401, 403, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
+    // After these another URL would not help; 403 may be the answer of a web site at this path.
+    if ([401, 429].includes(status) || (status >= 500 && status !== 501)) mustSucceed({ status });
     const href = found && hrefIn(found, "current-user-principal");
     if (href !== undefined) return within(url, href);
     statuses.push(status);
   }
-  throw errorForStatus(statuses[0] as number);
+  const [status] = statuses as [number];
+  mustSucceed({ status });
+  throw errorForStatus(status);
 }
 
 /** The state of a calendar object, with its etag if the server has any. */
@@ -113,7 +115,7 @@ function etagOf({ headers }: OutboundResponse): string | null {
 /** URL of the object with a UID anywhere in the calendar. */
 async function findEvent(server: CalendarServer, calendarId: string, uid: string): Promise<string | undefined> {
   const match = `<c:prop-filter name="UID"><c:text-match collation="i;octet">${uid}</c:text-match></c:prop-filter>`;
-  const answer = await server.report({ address: calendarId, body: eventQuery("<d:getetag/>", match) });
+  const answer = await server.report({ address: calendarId, ...eventQuery("<d:getetag/>", match) });
   mustSucceed(answer);
   const [found] = answer.resources;
   return found && within(calendarId, found.href);
@@ -150,10 +152,10 @@ function isCalendarOfEvents(response: Element): boolean {
 
 function calendarOf(base: string, response: Element): Omit<ProviderCalendar, "primary"> {
   const calendarId = within(base, textIn(response, "href"));
-  const privileges = every(response, "current-user-privilege-set");
+  // A server without privileges names their set as not found (RFC 4918, section 9.1).
+  const privileges = every(response, "privilege").flatMap(({ children }) => children.map(({ name }) => name));
   const writes = ["write", "write-content", "all", "bind"];
-  const writable =
-    privileges.length === 0 || privileges.some((set) => writes.some((name) => every(set, name).length > 0));
+  const writable = privileges.length === 0 || privileges.some((name) => writes.includes(name));
   const name = textIn(response, "displayname") || (new URL(calendarId).pathname.split("/").at(-2) ?? "");
   return { calendarId, name, writable };
 }

@@ -60,6 +60,12 @@ interface DavCall extends Partial<Pick<Limits, "maxBytes" | "timeoutMs">> {
   reader?: Sink;
 }
 
+/**
+ * A report with its Depth: 1 for a query (RFC 4791, section 7.8); none for objects by their URLs, which should not have one (section 7.9);
+ * 0 for changes, since servers refuse any other (RFC 6578, section 3.2).
+ */
+export type Report = Required<Pick<DavCall, "body">> & Pick<DavCall, "headers">;
+
 /** A calendar server with the owner's credentials, which never leave it. */
 export class CalendarServer {
   readonly #outbound: Outbound;
@@ -84,7 +90,8 @@ export class CalendarServer {
   askProperties({ address, properties, depth = 0 }: PropertyQuestion): Promise<Multistatus> {
     const limits = depth === 0 ? ONE_RESOURCE : MANY_RESOURCES;
     const body = xml("d:propfind", `<d:prop>${properties}</d:prop>`);
-    return this.#ask({ address, method: "PROPFIND", body, ...limits }, depth, new XmlReader());
+    const headers = { depth: String(depth) };
+    return this.#ask({ address, method: "PROPFIND", headers, body, ...limits }, new XmlReader());
   }
 
   /** The same, but throws unless it succeeds: `caldav_login_failed` for refused credentials, else a `CalendarServerError`. */
@@ -100,13 +107,13 @@ export class CalendarServer {
    * response are taken from the budget.
    */
   async report(
-    asked: Omit<DavCall, "method">,
+    asked: Omit<DavCall, "method"> & Report,
     budget = { bytes: 0 },
   ): Promise<{ status: number; resources: Resource[]; syncToken: string }> {
     const resources: Resource[] = [];
     const reader = new XmlReader((element) => element.name === "response" && addResource(resources, element));
     try {
-      const { status, found } = await this.#ask({ ...asked, method: "REPORT" }, 1, reader);
+      const { status, found } = await this.#ask({ ...asked, method: "REPORT" }, reader);
       if (status >= 200 && status <= 299 && found === undefined) throw notMultistatus(status);
       return { status, resources, syncToken: found ? textIn(found, "sync-token") : "" };
     } finally {
@@ -115,8 +122,8 @@ export class CalendarServer {
   }
 
   /** Sends XML, and reads a multistatus. */
-  async #ask(call: DavCall, depth: 0 | 1, reader: XmlReader): Promise<Multistatus> {
-    const headers = { depth: String(depth), "content-type": "application/xml; charset=utf-8" };
+  async #ask(call: DavCall, reader: XmlReader): Promise<Multistatus> {
+    const headers = { ...call.headers, "content-type": "application/xml; charset=utf-8" };
     const { status, url } = await this.send({ ...call, headers, reader });
     const root = status === 207 ? await withReason(reader.root()) : undefined;
     return { status, url, found: root?.name === "multistatus" ? root : undefined };
@@ -168,10 +175,11 @@ export function xml(name: string, content: string): string {
 }
 
 /** A query for properties of the events that match a filter (RFC 4791, section 7.8). */
-export function eventQuery(properties: string, filter: string): string {
+export function eventQuery(properties: string, filter: string): Report {
   const events = `<c:comp-filter name="VEVENT">${filter}</c:comp-filter>`;
   const calendar = `<c:filter><c:comp-filter name="VCALENDAR">${events}</c:comp-filter></c:filter>`;
-  return xml("c:calendar-query", `<d:prop>${properties}</d:prop>${calendar}`);
+  const body = xml("c:calendar-query", `<d:prop>${properties}</d:prop>${calendar}`);
+  return { body, headers: { depth: "1" } };
 }
 
 /** Throws `caldav_login_failed` for refused credentials, and a `CalendarServerError` for any other unsuccessful status. */
