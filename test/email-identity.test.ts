@@ -152,9 +152,18 @@ t.test("records are compared as receivers read them", async (t) => {
   );
   t.equal(await with_("DKIM", [`p=${publicKey}`]), "FOUND", "tags that have defaults");
   t.equal(await with_("DKIM", [key.replace(publicKey, `${publicKey.slice(0, -4)}AAAA`)]), "MISMATCH", "another key");
+  t.equal(await with_("DKIM", [`v = DKIM1 ; k = rsa ; p = ${publicKey}`]), "FOUND", "white space in tags");
+  for (const tags of ["s=email", "s=*", "h=sha1:sha256", "t=y:s", "n=a note"])
+    t.equal(await with_("DKIM", [`${tags}; p=${publicKey}`]), "FOUND", tags);
+  for (const tags of ["s=other", "h=sha1", "k=ed25519", "v=DKIM2"])
+    t.equal(await with_("DKIM", [`${tags}; p=${publicKey}`]), "MISMATCH", `${tags}: no key for our signature`);
   t.equal(await with_("DKIM", [key, "v=DKIM1; p="]), "MISMATCH", "two keys at one name");
   t.equal(await with_("SPF", ["v=spf1 ip4:192.0.2.1 include:SPF.localhost. -all"]), "FOUND", "more terms beside ours");
+  t.equal(await with_("SPF", ["v=spf1 +include:spf.localhost ?all"]), "FOUND");
   t.equal(await with_("SPF", ["v=spf1 include:other.example ~all"]), "MISMATCH");
+  t.equal(await with_("SPF", ["v=spf1 -all include:spf.localhost"]), "MISMATCH", "a term that no receiver reaches");
+  for (const qualifier of ["?", "~", "-"])
+    t.equal(await with_("SPF", [`v=spf1 ${qualifier}include:spf.localhost ~all`]), "MISMATCH", "no mail passes by it");
   t.equal(await with_("SPF", [of("SPF").value, "v=spf1 -all"]), "MISMATCH", "two SPF records");
   t.equal(await with_("SPF", ["google-site-verification=x"]), "MISSING", "a TXT of another kind");
   t.equal(await with_("MAIL_FROM_MX", ["5 MX.localhost"]), "FOUND", "another preference, other case");
@@ -162,6 +171,10 @@ t.test("records are compared as receivers read them", async (t) => {
   t.equal(await with_("OWNERSHIP", ["other", of("OWNERSHIP").value]), "FOUND", "other texts at the name");
   t.equal(await with_("OWNERSHIP", ["domain-ownership=other"]), "MISMATCH");
   t.equal(await with_("DMARC", ["v=DMARC1; p=reject; rua=mailto:d@acme.example"]), "FOUND", "any policy");
+  t.equal(await with_("DMARC", ["v = DMARC1 ; p = none"]), "FOUND", "white space");
+  t.equal(await with_("DMARC", ["v=DMARC1; rua=mailto:d@acme.example"]), "FOUND", "reports alone are a policy of none");
+  t.equal(await with_("DMARC", ["v=DMARC1; sp=none"]), "MISMATCH", "no policy");
+  t.equal(await with_("DMARC", ["v=DMARC1; p=none", "v=DMARC1; p=reject"]), "MISMATCH", "two policies");
   dns.zone.delete("TXT _dmarc.mail.acme.example");
   publish(
     dns,

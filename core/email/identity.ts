@@ -220,8 +220,8 @@ const comparisons: Record<RecordPurpose, Comparison> = {
   ],
   // With several keys at one selector, a receiver may use any of them (RFC 6376, section 3.6.2.2).
   DKIM: [
-    (value) => /(^|;)\s*p=/i.test(value),
-    (values, wanted) => values.length === 1 && publicKeyIn(values[0]) === publicKeyIn(wanted),
+    (value) => /(^|;)\s*p\s*=/i.test(value),
+    (values, wanted) => values.length === 1 && keyIn(values[0]) === keyIn(wanted),
   ],
   // More than one SPF record is a permanent error (RFC 7208, section 4.5).
   SPF: [
@@ -232,20 +232,34 @@ const comparisons: Record<RecordPurpose, Comparison> = {
     () => true,
     (values, wanted) => values.some((value) => value.split(" ")[1] === wanted.split(" ")[1]?.toLowerCase()),
   ],
-  DMARC: [
-    (value) => /^v=DMARC1\s*(;|$)/i.test(value),
-    (values) => values.length === 1 && /;\s*p=(none|quarantine|reject)\b/i.test(values[0] ?? ""),
-  ],
+  DMARC: [(value) => /^v\s*=\s*DMARC1\s*(;|$)/.test(value), (values) => values.length === 1 && isPolicy(values[0])],
 };
 
-function publicKeyIn(record = ""): string {
-  return (/(?:^|;)\s*p=([^;]*)/i.exec(record)?.[1] ?? "").replace(/\s/g, "");
+/** The public key of a DKIM record; undefined for one that is not for mails signed by RSA with SHA-256 (RFC 6376, section 3.6.1). */
+function keyIn(record = ""): string | undefined {
+  const { v = "DKIM1", k = "rsa", h = "sha256", s = "*", p } = tagsIn(record);
+  const includes = (list: string, ...names: string[]) => list.split(/\s*:\s*/).some((name) => names.includes(name));
+  const isFit = v === "DKIM1" && k === "rsa" && includes(h, "sha256") && includes(s, "*", "email");
+  return isFit ? p?.replace(/\s/g, "") : undefined;
 }
 
+/** True for a policy, or for none with an address for reports, which counts as `none` (RFC 7489, section 6.6.3). */
+function isPolicy(record = ""): boolean {
+  const { p = "", rua } = tagsIn(record);
+  return /^(none|quarantine|reject)$/i.test(p) || rua !== undefined;
+}
+
+/** The values of a tag list by name (RFC 6376, section 3.2). */
+function tagsIn(record: string): Partial<Record<string, string>> {
+  const tags = record.matchAll(/(?:^|;)\s*(\w+)\s*=\s*([^;]*)/g);
+  return Object.fromEntries(Array.from(tags, ([, name, value = ""]) => [name, value.trim()]));
+}
+
+/** The hosts whose includes let a mail pass: those without another qualifier, before `all` (RFC 7208, sections 4.6.2 and 5.1). */
 function includesIn(record = ""): string[] {
-  return [...record.toLowerCase().matchAll(/\s[+?~]?include:(\S+)/g)].map(([, host]) =>
-    (host as string).replace(/\.$/, ""),
-  );
+  const terms = record.toLowerCase().split(/\s+/);
+  const all = terms.findIndex((term) => /^[+?~-]?all$/.test(term));
+  return terms.slice(0, all < 0 ? undefined : all).flatMap((term) => /^\+?include:(\S+?)\.?$/.exec(term)?.[1] ?? []);
 }
 
 /** A domain without a policy inherits that of a parent domain. */
