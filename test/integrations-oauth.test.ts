@@ -447,6 +447,20 @@ t.test("zoom: the result of a refresh is not lost if Redis is away at that momen
   t.equal(tokensIn(kept).refreshToken, oauth.grants[0]?.refresh);
 });
 
+t.test("zoom: a process that stops stores the result of a refresh that has just begun", async (t) => {
+  const { service, owner, oauth } = await start(t, "zoom");
+  const credentialId = await connectAccount(owner, "zoom");
+  const second = await openRuntime(readEnv({ ...base(service), ...settingsOf(service, "zoom") }));
+  oauth.expire();
+  oauth.slowness = 500;
+  use(second, "zoom", credentialId).catch(() => undefined);
+  await eventually(() => oauth.thinking === 1);
+  await second.close();
+  await eventually(() => oauth.thinking === 0);
+  const kept = secretOf(service.runtime, "acme", await credentialRecords.read(service.runtime, "acme", credentialId));
+  t.equal(tokensIn(kept).refreshToken, oauth.grants[0]?.refresh);
+});
+
 t.test("google: tokens that can't be used are not kept, so that the next refresh heals the account", async (t) => {
   const { service, owner, oauth } = await start(t, "google");
   const credentialId = await connectAccount(owner, "google");

@@ -19,8 +19,8 @@ export interface TokenHolder {
 /** Ms that a caller waits for a refresh, its own or another's (docs/reference.md, "Connected accounts"). */
 const REFRESH_WAIT_MS = 4_500;
 
-/** Refreshes that continue after their caller has left, by the connection that stores their tokens. */
-const unattendedOf = perConnection(() => new Set<Promise<unknown>>());
+/** Running refreshes, by the connection that stores their tokens: each continues after its caller has left. */
+const runningOf = perConnection(() => new Set<Promise<unknown>>());
 
 /** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
 export function secretFor({ tokens }: ProviderGrant): string {
@@ -65,9 +65,9 @@ export async function accessToken(holder: TokenHolder, refused?: string): Promis
   }
 }
 
-/** Waits until all continuing refreshes have stored their tokens; a process shuts down afterwards. */
+/** Waits until all running refreshes have stored their tokens; a process shuts down afterwards. */
 export async function settleRefreshes(redis: Redis): Promise<void> {
-  await Promise.allSettled(unattendedOf(redis));
+  await Promise.allSettled(runningOf(redis));
 }
 
 /** The stored tokens; `integration_revoked` if the grant has ended. */
@@ -98,13 +98,13 @@ async function refresh(holder: TokenHolder, refused: string | undefined): Promis
 
 /** The outcome of a refresh; undefined at the deadline, after which the refresh continues. */
 async function untilDeadline<T>({ redis, log }: Runtime, work: Promise<T>, until: number): Promise<T | undefined> {
+  const running = runningOf(redis).add(work);
+  const end = (): boolean => running.delete(work);
+  work.then(end, end);
   const late = sleep(Math.max(0, until - Date.now()), "late" as const, { ref: false });
   const first = await Promise.race([work, late]);
   if (first !== "late") return first;
-  const running = unattendedOf(redis).add(work);
-  work
-    .catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"))
-    .finally(() => running.delete(work));
+  work.catch((error: Error) => log.warn({ error: error.message }, "integration.refresh_failed"));
   return undefined;
 }
 
