@@ -227,15 +227,13 @@ async function leftIn(redis: Redis, queue: string): Promise<string[]> {
 }
 
 function nothingWrong({ town, ledger }: Evidence): Finding {
-  const unhandled = [...town.webs, ...town.workers].flatMap(({ name, errors }) =>
-    errors
-      .filter((line) => /"msg":"(unhandled|request\.failed)"/.test(line))
-      .map((line) => `${name}: ${line.slice(0, 400)}`),
+  const defects = [...town.webs, ...town.workers].flatMap(({ name, defects }) =>
+    defects.map((line) => `${name}: ${line.slice(0, 400)}`),
   );
   const { wrong, requests } = ledger;
   return {
-    promise: "no answer but success, a taken slot and 503; no error without a name",
+    promise: "no answer but success, a taken slot and 503; no defect in a log",
     checked: requests,
-    broken: [...wrong, ...unhandled],
+    broken: [...wrong, ...defects],
   };
 }

@@ -3,19 +3,21 @@ import { once } from "node:events";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { logEvents } from "../../core/platform/log-events.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Tells the live heap; see `liveHeap`. */
 const teller = fileURLToPath(new URL("live-heap.mjs", import.meta.url));
 /** Ms within which a process tells its live heap; one that has ended or hangs never does. */
 const TELL_TIMEOUT_MS = 30_000;
-/** Most errors of a member's log to show. */
-const mostErrors = 20;
+/** The events of the log that tell of a defect. */
+const defects = Object.entries(logEvents).flatMap(([name, { meaning }]) => (/: a defect\.$/.test(meaning) ? name : []));
 
 /** One process of the service that can be killed and restarted: always the same program with the same settings. */
 export class Member {
   readonly name: string;
-  readonly errors: string[] = [];
+  /** Lines of its log that tell of a defect. */
+  readonly defects: string[] = [];
   /** Real ms of each unexpected and each requested end. */
   readonly ends: number[] = [];
   readonly #program: string;
@@ -77,7 +79,7 @@ export class Member {
         createInterface({ input: stream }).on("line", (line) => {
           if (line.includes(ready)) resolve(true);
           if (line.startsWith("heap.live ")) child.emit("live heap", line.split(" ")[1]);
-          if (/"level":"error"/.test(line) && this.errors.length < mostErrors) this.errors.push(line);
+          if (defects.some((name) => line.includes(`"msg":"${name}"`))) this.defects.push(line);
         });
       child.once("exit", () => resolve(false));
     });
