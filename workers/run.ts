@@ -31,9 +31,9 @@ export interface Workers {
 }
 
 /**
- * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Calls to endpoints, name servers and calendar
- * servers occupy a slot while they wait, and a slow server must not block the others (`JobGroups`, `slotless`). Rules wait for Redis more
- * than they compute.
+ * Jobs of each queue that a process runs at once; GENERATION_CONCURRENCY sets it for answers. Slow servers must not block the others: calls
+ * to endpoints and name servers occupy no slot (`slotless`), and those to calendar servers few of each handle (`JobGroups`). Rules wait for
+ * Redis more than they compute.
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 

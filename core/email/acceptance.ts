@@ -66,7 +66,7 @@ const MAX_MAILS_A_DAY: Record<MailCap, number> = { visitor: 20, rule: 5 };
 const WAKE_UP_MS = 2000;
 /** Seconds for `Retry-After` while mail can't be accepted. */
 const RETRY_AFTER_SECONDS = 30;
-/** Real seconds for which the owner of a message id is stored, as long as the message itself. */
+/** Real seconds for which links and reports find a message by its id. Its record may last longer, since events prolong it. */
 const OWNER_TTL_SECONDS = 7_776_000;
 
 /**

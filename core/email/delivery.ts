@@ -25,7 +25,7 @@ import { refusal, type SendingRights, sendingRights } from "./senders.ts";
 import { findSuppression } from "./suppressions.ts";
 import { type Rendered, renderTemplate, templateVersion, unsubscribeVariable } from "./templates.ts";
 
-/** A delivery leased by a worker; only the holder of the token may settle it. */
+/** A delivery leased by a worker; only the holder of the token may settle it, except as sent. */
 export interface LeasedDelivery extends DeliveryName {
   message: StoredMessage;
   content: StoredContent;

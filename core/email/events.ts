@@ -46,21 +46,21 @@ export interface Move {
   type: MailEventType;
   reason?: string | undefined;
   smtpCode?: number | undefined;
-  /** Lease token of the sending worker; another worker's result is refused. */
+  /** Lease token of the sending worker; with one, another worker's result is refused. */
   token?: string;
   /** Real ms of the next attempt. */
   due?: number | undefined;
   /** True if the attempt doesn't count. */
   givesBack?: boolean;
   suppression?: Suppression | undefined;
-  /** A suppression to lift; ignored if it is already gone. */
+  /** A suppression to lift; if it is already gone or has changed, nothing is written. */
   lifted?: Suppression;
   caused?: EventJob[];
 }
 
 /**
- * Changes a delivery and writes its event, its suppression and its webhook events in one step; false if the delivery is in none of the
- * statuses.
+ * Changes a delivery and writes its event, its suppression and its webhook events in one step; false if nothing is written: the
+ * delivery has none of the statuses or another lease, or its suppression is not as expected.
  */
 export async function moveDelivery(
   { redis, now, queues }: Pick<Runtime, "redis" | "now" | "queues">,

@@ -85,7 +85,7 @@ export function refusal({ sender, claim, status }: SendingRights, purpose: Purpo
   return sender.purposes.includes(purpose) ? undefined : "sender_purpose_not_allowed";
 }
 
-/** The newest sender of a handle that may send now for the first of these purposes that any may; undefined if there is none. */
+/** Of a handle's newest 100 senders, the newest that may send now for the first of these purposes that any may; undefined if there is none. */
 export async function findSender(
   runtime: Runtime,
   handle: string,

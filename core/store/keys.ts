@@ -22,7 +22,7 @@ export const keys = {
   account: (account: string) => `account:{${account}}`, // hash createdAt, entitlement:<name> = 1; for ever
   accountHandles: (account: string) => `account-handles:{${account}}`, // set; for ever
   accountDomains: (account: string) => `account-domains:{${account}}`, // set; for ever
-  domain: (domain: string) => `domain:{${domain}}`, // hash account, handle, owned, createdAt, claim:<account> = handle, identity fields; for ever
+  domain: (domain: string) => `domain:{${domain}}`, // hash account, handle, owned, createdAt, claim:<account> = handle; for ever
   userOfEmail: (email: string) => `user-of-email:{${email}}`, // string, user id by address in lower case, its domain in ASCII; a hint, user: decides; for ever
   token: (tokenId: string) => `token:{${tokenId}}`, // hash digest, user, name, scopes, created, used; until it expires
   userTokens: (userId: string) => `user-tokens:{${userId}}`, // zset token id by creation ms; for ever

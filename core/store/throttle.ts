@@ -14,7 +14,7 @@ export interface Limit {
 
 /** One bucket of a kind. */
 interface Bucket extends Limit {
-  /** A known handle, or a result of `digestTag` or `sharedTag`; never a text that a visitor chose. */
+  /** A known handle, the host of a setting, or a result of `digestTag` or `sharedTag`; never a text that a visitor chose. */
   tag: string;
 }
 

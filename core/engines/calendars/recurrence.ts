@@ -228,7 +228,7 @@ function statedEnds(component: Component, clocks: Clocks, begins: Point): (wall:
   return clock.toInstant;
 }
 
-/** Days and weeks of a duration are local, the rest is elapsed time (RFC 5545, section 3.8.2.5). */
+/** Days and weeks of a duration are local, the rest is elapsed time (RFC 5545, section 3.3.6). */
 function lengthened(clock: Clock, length: string): (wall: number) => number {
   const { weeks, days, hours, minutes, seconds, isNegative } = ICAL.Duration.fromString(length);
   if (isNegative) return (wall) => clock.toInstant(wall);

@@ -32,8 +32,8 @@ export class FairQueue {
   }
 
   /**
-   * Claims up to `limit` due lanes; `due` counts all due lanes. With a lease no other process can claim them for so many ms; without one
-   * they may be claimed again at once.
+   * Claims up to `limit` due lanes; `due` counts all due lanes. With a lease no other process can claim them for so many ms, unless they are
+   * enqueued meanwhile; without one they may be claimed again at once.
    */
   async claim(limit: number, leaseMs = 0): Promise<{ claimed: ClaimedLane[]; due: number }> {
     const input = { limit, leaseUs: Math.round(leaseMs * 1000) };

@@ -66,7 +66,7 @@ interface Question {
   name: string;
 }
 
-/** Only NXDOMAIN and an authoritative answer without the type mean that there is no value. */
+/** Only NXDOMAIN, and an answer without the type from an authoritative or recursive server, mean that there is no value. */
 function valuesIn(answer: DecodedPacket, type: "TXT" | "MX"): DnsAnswer {
   const { rcode } = answer as DecodedPacket & { rcode: string };
   if (rcode === "NXDOMAIN") return { kind: "none" };
