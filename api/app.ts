@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import Koa, { type Context } from "koa";
 import { findHandle, settingsOf } from "../core/account/face.ts";
 import { recordWrite } from "../core/operations/face.ts";
@@ -74,6 +75,7 @@ function requestId(given: string | string[] | undefined): string {
 async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promise<void> {
   // A request for "http://" has no path.
   if (!ctx.path) throw new Fail("not_found");
+  settleHost(ctx.req);
   if (ctx.req.headers.origin && allowOrigin(runtime, routes, ctx)) return;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
   if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
@@ -81,6 +83,19 @@ async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promis
   const moved = movedPage(runtime, found, ctx);
   if (moved) sendView(ctx, moved);
   else await serve(runtime, found, ctx);
+}
+
+/** What no host contains (RFC 3986, section 3.2.2). */
+const notInHost = /[^\w.~%!$&'()*+,;=:[\]-]/;
+
+/**
+ * Makes the host of a target in absolute form that of the request, and refuses a field that is repeated or names no host (RFC 9112, sections
+ * 3.2 and 3.2.2): a proxy may have read another host than we would.
+ */
+function settleHost({ rawHeaders, headers, url = "" }: IncomingMessage): void {
+  const fields = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  if (fields.length > 1 || notInHost.test(headers.host ?? "")) throw invalid("/Host", "must be one host");
+  if (!url.startsWith("/") && URL.canParse(url)) headers.host = new URL(url).host;
 }
 
 function throwUnmatched(routes: RowRouter, ctx: Context): never {

@@ -16,6 +16,7 @@ const types = {
   urlencoded: ["application/x-www-form-urlencoded"],
   multipart: ["multipart/form-data"],
 };
+const forms = [...types.urlencoded, ...types.multipart];
 const FORM_EXPECTED =
   "The content type of the request body is not supported; send application/x-www-form-urlencoded or application/json.";
 const CODING_EXPECTED = "The content coding of the request body is not supported; use gzip, deflate, br or none.";
@@ -41,13 +42,17 @@ export async function readBody(ctx: Context, row: Row): Promise<Record<string, u
 async function parsedBody(ctx: Context, row: Row, limit: number): Promise<Record<string, unknown>> {
   if (!isAccepted(ctx, row)) {
     if (await inTime(ctx, isEmpty(ctx))) return {};
-    throw new Fail("unsupported_media_type", row.accepts === "form" ? { detail: FORM_EXPECTED } : {});
+    const isForm = row.accepts === "form";
+    ctx.set("Accept", ["application/json", ...(isForm ? forms : [])].join(", "));
+    throw new Fail("unsupported_media_type", isForm ? { detail: FORM_EXPECTED } : {});
   }
+  // The names of codings ignore case, and x-gzip is gzip (RFC 9110, section 8.4.1).
+  ctx.req.headers["content-encoding"] = ctx.get("content-encoding").toLowerCase().replace("x-gzip", "gzip");
   await inTime(
     ctx,
     parserOf(limit)(ctx, async () => {}),
   );
-  const isForm = ctx.request.is([...types.urlencoded, ...types.multipart]);
+  const isForm = ctx.request.is(forms);
   return plain(isForm ? formFields(ctx.request.body as FormBody) : ctx.request.body, row.maxValues);
 }
 
@@ -105,8 +110,7 @@ function hasBody(ctx: Context): boolean {
 }
 
 function isAccepted(ctx: Context, row: Row): boolean {
-  const forms = row.accepts === "form" ? [...types.urlencoded, ...types.multipart] : [];
-  return Boolean(ctx.request.is([...types.json, ...forms]));
+  return Boolean(ctx.request.is([...types.json, ...(row.accepts === "form" ? forms : [])]));
 }
 
 /** True if a chunked body (RFC 9112) turns out to be empty. */
@@ -148,10 +152,13 @@ function readPart<P extends { originalFilename: string | null; mimetype: string 
 }
 
 /** Maps the parsers' and the connection's errors: bytes that break off or can't be decoded or parsed are a client error. */
-function asClientError(error: Error & { status?: number; httpCode?: number }): Error {
+function asClientError(ctx: Context, error: Error & { status?: number; httpCode?: number }): Error {
   const status = error.status ?? error.httpCode;
   if (status === 413) return new Fail("payload_too_large", {}, error);
-  if (status === 415) return new Fail("unsupported_media_type", { detail: CODING_EXPECTED }, error);
+  if (status === 415) {
+    ctx.set("Accept-Encoding", "gzip, deflate, br");
+    return new Fail("unsupported_media_type", { detail: CODING_EXPECTED }, error);
+  }
   return new Fail("invalid_request", { detail: parsingFault(error.message) }, error);
 }
 
@@ -186,7 +193,7 @@ async function inTime<T>(ctx: Context, reading: Promise<T>, timeoutMs = TIMEOUT_
       reject(new Fail("invalid_request", { detail: "The request body did not arrive in time." }));
     }, timeoutMs);
   });
-  const read = reading.catch((error) => Promise.reject(asClientError(error)));
+  const read = reading.catch((error) => Promise.reject(asClientError(ctx, error)));
   return Promise.race([read, late]).finally(() => clearTimeout(timer));
 }
 

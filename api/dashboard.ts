@@ -45,7 +45,7 @@ export function isDashboard(address: string): boolean {
 export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
   ctx.state.row = row;
   if (ctx.method !== "GET" && ctx.method !== "HEAD") {
-    ctx.set("Allow", "GET");
+    ctx.set("Allow", "HEAD, GET");
     throw new Fail("method_not_allowed");
   }
   await admitOrAskPassword(runtime, ctx.get("authorization"));

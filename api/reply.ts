@@ -23,6 +23,8 @@ export function sendView(ctx: Context, { type, status = 200, headers = {}, body 
   if (type) ctx.set("Content-Type", type);
   // `fetch` adds no-cache to a condition; it is meant for caches (RFC 9111, section 5.2.1.4).
   delete ctx.req.headers["cache-control"];
+  // If-None-Match wins (RFC 9110, section 13.1.3), and no response has a date of its own.
+  delete ctx.req.headers["if-modified-since"];
   if (ctx.req.headers["if-none-match"] && ctx.fresh) ctx.status = 304;
   // Statuses without content (RFC 9110, sections 15.3.5 and 15.4.5).
   if (ctx.status === 204 || ctx.status === 304) return;

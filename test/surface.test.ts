@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import process from "node:process";
+import { text } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
 import { decodeJwt, generateKeyPair, SignJWT } from "jose";
 import t from "tap";
 import { Metrics } from "../api/metrics.ts";
@@ -39,6 +41,28 @@ t.test("every failure is a problem document with the request's id", async (t) =>
   const bare = request(url, { path: "http://" }).end();
   const [answer] = (await once(bare, "response")) as [IncomingMessage];
   t.equal(answer.resume().statusCode, 404, "a request target without a path");
+});
+
+t.test("a request has one host: that of its target, else of its one field (RFC 9112, section 3.2)", async (t) => {
+  const service = await startService(t, { env: { PUBLIC_DOMAIN: "pages.test" } });
+  const owner = await service.handle("acme");
+  const page = { pageSlug: "hello", title: "Hello", status: "PUBLISHED" };
+  await owner.post("/v2/handles/acme/pages").send(page).expect(201);
+  const statusOf = async (target: string, ...hosts: string[]): Promise<number> => {
+    const socket = connect(Number(new URL(service.url).port), "127.0.0.1");
+    const fields = hosts.map((host) => `Host: ${host}\r\n`).join("");
+    socket.write(`GET ${target} HTTP/1.1\r\n${fields}Connection: close\r\n\r\n`);
+    return Number((await text(socket)).split(" ")[1]);
+  };
+  t.equal(await statusOf("/hello", "acme.pages.test"), 200);
+  t.equal(await statusOf("http://acme.pages.test/hello", "service.test"), 200);
+  t.equal(await statusOf("http://service.test/docs", "acme.pages.test"), 200);
+  t.equal(await statusOf("http://service.test/hello", "acme.pages.test"), 404);
+  t.equal(await statusOf("/hello", "acme.pages.test", "service.test"), 400);
+  for (const host of ["acme.pages.test service.test", "acme.pages.test/x", "user@acme.pages.test", "acme.pages.test#"])
+    t.equal(await statusOf("/hello", host), 400, host);
+  for (const host of ["", "[::1]:8080", "service.test.", "xn--mnchen-3ya.test", "a_b.test"])
+    t.equal(await statusOf("/healthz", host), 200, host);
 });
 
 t.test("responses over 1 kB are compressed with br or gzip, smaller ones are not", async (t) => {
@@ -84,6 +108,9 @@ t.test("a copy that is current costs a 304, also if the request tells caches not
     const condition = { "if-none-match": headers.etag as string, "cache-control": "no-cache", pragma: "no-cache" };
     const again = await service.visitor.get(path).set(condition).expect(304);
     t.equal(again.headers.etag, headers.etag, path);
+    // The date is ignored beside a tag (RFC 9110, section 13.1.3).
+    const dated = { ...condition, "if-modified-since": "Sat, 29 Oct 1994 19:43:31 GMT" };
+    await service.visitor.get(path).set(dated).expect(304);
   }
 });
 
@@ -218,10 +245,9 @@ t.test("bad bodies get a code and change nothing", async (t) => {
   t.match((await raw(Buffer.from([0, 255, 254, 1]))).body, { status: 400, code: "invalid_request" });
   t.match((await raw("[1,2]")).body, { status: 400, code: "invalid_request" });
   t.match((await raw('"text"')).body, { status: 400, code: "invalid_request" });
-  t.match((await raw("<a/>", "application/xml")).body, {
-    status: 415,
-    code: "unsupported_media_type",
-    detail: /send application\/json/,
+  t.match(await raw("<a/>", "application/xml"), {
+    headers: { accept: "application/json" },
+    body: { status: 415, code: "unsupported_media_type", detail: /send application\/json/ },
   });
   t.match((await raw('{"pageSlug":"Z","title":"Z"}', "application/vnd.owner+json")).body, {
     errors: [{ path: "/pageSlug", message: /lower-case/ }],
@@ -239,7 +265,19 @@ t.test("bad bodies get a code and change nothing", async (t) => {
     const squeezed = raw(`{"pageSlug":"a","title":"A"}`).set("Content-Encoding", encoding);
     t.match((await squeezed).body, { status: 400, code: "invalid_request" }, encoding);
   }
-  t.match((await raw("{}").set("Content-Encoding", "zstd")).body, { status: 415, detail: /^The content coding / });
+  t.match(await raw("{}").set("Content-Encoding", "zstd"), {
+    headers: { "accept-encoding": "gzip, deflate, br" },
+    body: { status: 415, detail: /^The content coding / },
+  });
+  // The names of codings ignore case, and x-gzip is gzip (RFC 9110, section 8.4.1).
+  for (const encoding of ["GZIP", "x-gzip", "X-GZip"]) {
+    const packed = raw(gzipSync('{"pageSlug":"Z","title":"Z"}')).serialize((body) => body);
+    t.match(
+      (await packed.set("Content-Encoding", encoding)).body,
+      { status: 400, errors: [{ path: "/pageSlug" }] },
+      encoding,
+    );
+  }
   const deep = (levels: number) => `{"pageSlug":"a","title":"A","x":${"[".repeat(levels)}${"]".repeat(levels)}}`;
   for (const levels of [64, 8000, 400_000])
     t.match((await raw(deep(levels)).set("Idempotency-Key", "deep")).body, { status: 400, errors: [{ path: "" }] });
@@ -340,7 +378,10 @@ t.test("a fault is the end of a sentence that its path begins", async (t) => {
     { path: "/guests/2", message: "has none of the documented forms" },
   ]);
   const form = service.visitor.post("/v2/public/handles/acme/leads").set("Content-Type", "text/plain").send("email=a");
-  t.match((await form.expect(415)).body, { detail: /send application\/x-www-form-urlencoded/ });
+  t.match(await form.expect(415), {
+    headers: { accept: "application/json, application/x-www-form-urlencoded, multipart/form-data" },
+    body: { detail: /send application\/x-www-form-urlencoded/ },
+  });
 });
 
 t.test("no fault shows a regular expression", async (t) => {
