@@ -35,6 +35,8 @@ export function cardView({ language, title, body, script, leadsTo = [], isListed
   const policy = [
     "default-src 'none'",
     "style-src 'self'",
+    // The icon of the tab.
+    "img-src 'self'",
     `form-action ${["'self'", ...leadsTo].join(" ")}`,
     "base-uri 'none'",
     `frame-ancestors ${isFramed ? "'self'" : "'none'"}`,

@@ -194,7 +194,7 @@ function pageView({ language, title, head, body, isEmbedded, isPrivate, status }
     body,
   });
   const policy = [
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src https:; form-action 'self'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' https:; form-action 'self'",
     `base-uri 'none'; require-trusted-types-for 'script'; frame-ancestors ${isEmbedded ? "*" : "'none'"}`,
   ];
   // The address may contain a booking's uid, which is enough to cancel it.

@@ -51,7 +51,7 @@ function docsView(): View {
     styles: ["api-docs.css"],
     // The renderer copies the page's nonce to its style elements.
     head: [
-      html`<meta property="csp-nonce" nonce="${nonce}">`,
+      html`<meta property="csp-nonce" content="" nonce="${nonce}">`,
       html`<script type="module" src="/assets/api-docs.js"></script>`,
     ],
     body: html`<div id="reference"><main><h1>API reference</h1><p>The whole description is <a href="/openapi.json">openapi.json</a>.</p></main></div>`,

@@ -405,7 +405,7 @@ t.test("the browser's session decides a pairing by the page's own form alone", a
   t.match(page.text, /ada@example\.com/);
   t.match(
     page.headers["content-security-policy"],
-    /default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'/,
+    /default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'/,
   );
   const proof = /name="proof" value="([^"]+)"/.exec(page.text)?.[1] as string;
   const decide = (fields: object, jar = cookie) =>

@@ -326,6 +326,10 @@ t.test("the service's own host has a front door, and every host an icon and robo
     const icon = await get("/favicon.ico", host).expect(200);
     t.equal(icon.headers["content-type"], "image/x-icon", host);
   }
+  for (const path of ["/", "/login", "/docs", "/none", "/apps/public/scheduling/acme"]) {
+    const { headers } = await get(path).set("Accept", "text/html");
+    t.match(headers["content-security-policy"], /img-src 'self'/, `${path} may show the icon`);
+  }
 });
 
 t.test("no cache gets the pages of another host that a request has named", async (t) => {
