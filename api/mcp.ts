@@ -92,7 +92,10 @@ function serverOf(
   const { runtime, caller } = (authInfo?.extra ?? {}) as { runtime: Runtime; caller: Caller };
   const server = new Server({ name: "handle-platform", version: "2" }, { capabilities: { tools: {} } });
   const usable = toolsFor(tools, caller);
-  server.setRequestHandler("tools/list", () => ({ tools: usable.map(({ described }) => described) }));
+  server.setRequestHandler("tools/list", ({ params }) => {
+    if (params?.cursor) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "The list has no further page.");
+    return { tools: usable.map(({ described }) => described) };
+  });
   server.setRequestHandler("tools/call", async ({ params }) => {
     const row = usable.find(({ tool }) => tool.name === params.name);
     if (row === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);

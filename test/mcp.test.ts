@@ -325,6 +325,8 @@ t.test("the endpoint accepts messages only, and anything else gets the protocol'
   t.match((await post("{ no json")).body, { error: { code: -32700 } });
   t.match((await post("{}")).status, 400);
   t.match((await post("<a/>", "application/xml")).status, 415);
+  const further = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { cursor: "none" } };
+  t.match((await post(JSON.stringify(further))).text, /-32602/, "a cursor that no list gave");
   await post(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })).expect(202);
   await owner.post(endpoint).set("Content-Type", "application/json").send("x".repeat(1_100_000)).expect(413);
 });
