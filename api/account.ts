@@ -90,7 +90,13 @@ export function signInRows(path: string): Row[] {
 
 const authorize = "/oauth/authorize";
 const builtIn = { guard: core.mustBeBuiltIn, hidden: true } as const;
-const person = { ...browserPage, ...builtIn, failureTexts: { invalid_request: "appUnknown" } } as const;
+/** RFC 9700, section 2.6: no CORS. */
+const person = {
+  ...browserPage,
+  ...builtIn,
+  failureTexts: { invalid_request: "appUnknown" },
+  isNavigated: true,
+} as const;
 
 /** The authorization server for MCP clients, if the built-in sign-in is on (docs/reference.md, "MCP sign-in"). */
 export const authorizationRows: Row[] = [
@@ -110,6 +116,7 @@ export const authorizationRows: Row[] = [
     ...builtIn,
     errorView: (fail) => view.oauthFailureView(fail),
     accepts: "form",
+    headers: { Pragma: "no-cache" },
     returns: shape.issuedToken,
   }),
 ];

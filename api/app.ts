@@ -116,7 +116,7 @@ function allowOrigin({ env }: Runtime, routes: RowRouter, ctx: Context): boolean
   const row = routes.find(ctx.path, method)?.row;
   const isPublic = row ? row.access.kind === "public" : ctx.path.startsWith("/v2/public/");
   const origin = ctx.get("origin");
-  const isAllowed = isPublic || origin === new URL(env.APP_URL).origin;
+  const isAllowed = !row?.isNavigated && (isPublic || origin === new URL(env.APP_URL).origin);
   if (isAllowed) {
     ctx.set("Access-Control-Allow-Origin", isPublic ? "*" : origin);
     ctx.set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Idempotency-Replayed");

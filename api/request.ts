@@ -14,6 +14,7 @@ const MAX_LANGUAGE_LENGTH = 64;
  * set an input of such a name.
  */
 export const headerFields = {
+  authorization: (ctx: Context) => ctx.get("authorization"),
   closed,
   cookie: (ctx: Context) => ctx.get("cookie"),
   host: (ctx: Context) => ctx.host,

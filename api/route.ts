@@ -75,6 +75,8 @@ interface Columns<R> {
   failureTexts: FailureTexts;
   /** Further parameters of `WWW-Authenticate`. */
   challenge: (runtime: Runtime, parameters: Record<string, string>) => Record<string, string>;
+  /** True for a page that only the browser itself opens: scripts of no other origin may read it. */
+  isNavigated: boolean;
   /** Headers of every successful response. */
   headers: Record<string, string>;
   /** False if the function writes its own, shorter log line. */

@@ -185,6 +185,7 @@ export const tokenRequest = s.object({
   refresh_token: s.optional(s.string({ maxLength: 1000 })),
   resource,
   scope,
+  authorization: s.optional(s.string()),
 });
 /** An access token (RFC 6749, section 5.1). */
 export const issuedToken = s.object({

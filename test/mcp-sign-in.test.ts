@@ -473,7 +473,8 @@ t.test("the consent is that of one browser for one request, and its code works o
     const form = { grant_type: "authorization_code", client_id, redirect_uri: callback, code_verifier: verifier };
     const body = new URLSearchParams({ ...form, ...changed });
     const answer = await fetch(`${service.url}/oauth/token`, { method: "POST", body });
-    return { status: answer.status, body: await answer.json(), cache: answer.headers.get("cache-control") };
+    const [cache, pragma] = ["cache-control", "pragma"].map((name) => answer.headers.get(name));
+    return { status: answer.status, body: await answer.json(), cache, pragma };
   };
   const { client_id: another = "" } = await register(service, ["https://app.example/cb"]);
   for (const changed of [
@@ -496,11 +497,14 @@ t.test("the consent is that of one browser for one request, and its code works o
       { status: 400, body: { error: "invalid_client" } },
       "registers again",
     );
+  const basic = service.visitor.post("/oauth/token").auth("nobody", "secret").type("form");
+  const denied = await basic.send({ grant_type: "authorization_code", code: "oac_none" }).expect(401);
+  t.match(denied, { headers: { "www-authenticate": /^Basic / }, body: { error: "invalid_client" } }, "RFC 6749, 5.2");
   const code = await allowed();
   const answers = await Promise.all([redeem({ code }), redeem({ code })]);
   t.same(answers.map(({ status }) => status).sort(), [200, 400]);
   const issued = await redeem({ code: await allowed() });
-  t.match(issued, { cache: "no-store", body: { token_type: "Bearer", scope: "agent.pages.read" } });
+  t.match(issued, { cache: "no-store", pragma: "no-cache", body: { token_type: "Bearer", scope: "agent.pages.read" } });
   const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
   const tools = await service.visitor
     .post(endpoint)
@@ -600,8 +604,23 @@ t.test("a faulty request goes back to its client with the fault", async (t) => {
   }
 });
 
+t.test("the answer is added to a redirect address, whose own query stays as it was registered", async (t) => {
+  const service = await open(t);
+  const redirect = "https://app.example/cb?mode=a%20b&flag&path=%2F";
+  const { client_id = "" } = await register(service, [redirect]);
+  const browser = new Browser(await service.token("user_acme"));
+  await browser.open(address(service, { client_id, redirect_uri: redirect }));
+  const back = (await browser.decide(service, "deny")).headers.get("location") ?? "";
+  t.match(back, `${redirect}&error=access_denied&state=s&iss=`);
+});
+
 t.test("metadata names the authorization server, for browsers too", async (t) => {
   const service = await open(t);
+  // Only a browser itself opens it (RFC 9700, section 2.6).
+  for (const origin of ["https://client.example", new URL(service.runtime.env.APP_URL).origin]) {
+    const consent = await service.visitor.get("/oauth/authorize").set("Origin", origin).expect(400);
+    t.equal(consent.headers["access-control-allow-origin"], undefined, origin);
+  }
   const resource = `/.well-known/oauth-protected-resource${endpoint}`;
   const read = (one: Service, path: string) => one.visitor.get(path).set("Origin", "https://client.example");
   const named = await read(service, resource).expect(200).expect("access-control-allow-origin", "*");

@@ -160,11 +160,11 @@ async function belongs({ redis }: Runtime, handle: string, { userId }: TokenSess
   return role !== undefined && hasRole(role, "CREATOR");
 }
 
-/** The client's redirect address with the response, the state and the issuer (RFC 9207). */
+/** The client's redirect address, with its own query (RFC 6749, section 3.1.2), the response, the state and the issuer (RFC 9207). */
 function backTo({ BASE_URL }: Env, { redirect_uri, state }: Fields, answer: Record<string, string>): string {
   const url = new URL(redirect_uri);
-  for (const [name, value] of Object.entries({ ...answer, state, iss: BASE_URL }))
-    if (value !== undefined) url.searchParams.set(name, value);
+  const added = new URLSearchParams({ ...answer, ...(state !== undefined && { state }), iss: BASE_URL });
+  url.search += `${url.search && "&"}${added}`;
   return url.href;
 }
 

@@ -46,7 +46,7 @@ type TokenRequest = Infer<typeof tokenRequest>;
  */
 export async function issueAccess(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
   mustHave(input, "grant_type");
-  mustBeClient(runtime.env, input.client_id);
+  mustBeClient(runtime.env, input.client_id, input.authorization);
   if (input.grant_type === "authorization_code") return redeemCode(runtime, input);
   if (input.grant_type === "refresh_token") return refresh(runtime, input);
   throw oauthFailure("unsupported_grant_type", "Use the grant type authorization_code or refresh_token.");

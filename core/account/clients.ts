@@ -68,10 +68,15 @@ export async function clientAt(runtime: Runtime, clientId: string, redirectUri: 
   return client;
 }
 
-/** `invalid_client` for an id that was not registered under the current keys: its client registers again. */
-export function mustBeClient(env: Env, clientId = ""): void {
-  if (!isDocumentId(clientId) && !registeredClient(env, clientId))
-    throw oauthFailure("invalid_client", "The client is not registered.");
+/**
+ * `invalid_client` for an id that was not registered under the current keys: its client registers again. A client that has tried to
+ * authenticate gets 401 (RFC 6749, section 5.2).
+ */
+export function mustBeClient(env: Env, clientId = "", authorization?: string): void {
+  if (isDocumentId(clientId) || registeredClient(env, clientId)) return;
+  const failure = oauthFailure("invalid_client", "The client is not registered.");
+  if (authorization === undefined) throw failure;
+  throw new Fail("invalid_token", { ...failure.details, challenge: 'Basic realm="oauth"' });
 }
 
 function registeredClient(env: Env, clientId: string): OAuthClient | undefined {
