@@ -18,7 +18,15 @@ export const campaign = s.component("Campaign", {
   ...s.stamps,
 });
 
-const triggers = ["LEAD_CAPTURED", "LEAD_CAPTURED_DELAYED", "CONVERSION"] as const;
+/** What makes a rule send: the event that fires it, and whether it waits `delayMinutes`. Visitors cause some events, and have limits. */
+export const triggers = {
+  LEAD_CAPTURED: { event: "LEAD_CAPTURED", isDelayed: false, byVisitor: true },
+  LEAD_CAPTURED_DELAYED: { event: "LEAD_CAPTURED", isDelayed: true, byVisitor: true },
+  CONVERSION: { event: "CONVERSION", isDelayed: false, byVisitor: false },
+} as const;
+type Trigger = keyof typeof triggers;
+export const triggerNames = Object.keys(triggers) as Trigger[];
+export const triggerEvents = Object.values(triggers).map(({ event }) => event);
 
 /** Bounds of a delay in minutes. */
 export const MIN_DELAY_MINUTES = 15;
@@ -47,7 +55,7 @@ const leadField = s.formed(
 );
 
 const body = {
-  trigger: s.withCode(s.oneOf(...triggers), "invalid_trigger"),
+  trigger: s.withCode(s.oneOf(...triggerNames), "invalid_trigger"),
   delayMinutes: s.unchecked(s.optional(s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)))),
   templateId: s.id,
   senderId: s.withCode(s.formed("^sender_", "must begin with sender_", { maxLength: 128 }), "invalid_sender_id"),
@@ -67,7 +75,7 @@ export const rule = s.component("EmailRule", {
   ruleId: s.string(),
   handle: s.handle,
   campaignId: s.string(),
-  trigger: s.oneOf(...triggers),
+  trigger: s.oneOf(...triggerNames),
   delayMinutes: s.nullable(s.integer(MIN_DELAY_MINUTES, MAX_DELAY_MINUTES)),
   templateId: s.string(),
   senderId: s.string(),

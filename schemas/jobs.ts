@@ -1,3 +1,4 @@
+import { triggerEvents } from "./campaigns.ts";
 import { mailKinds } from "./scheduling.ts";
 import * as s from "./schema.ts";
 
@@ -14,7 +15,7 @@ export const jobs = {
     handle: s.string(),
     leadId: s.id,
     campaignId: s.id,
-    trigger: s.oneOf("LEAD_CAPTURED", "CONVERSION"),
+    trigger: s.oneOf(...triggerEvents),
     triggerId: s.id,
     at: s.integer(),
   }),

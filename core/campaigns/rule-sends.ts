@@ -1,3 +1,4 @@
+import { triggers } from "../../schemas/campaigns.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Lead } from "../../schemas/leads.ts";
 import { acceptMessage, unlessErased } from "../email/face.ts";
@@ -48,8 +49,7 @@ export async function abandonSends(store: Pick<Runtime, "redis">, handle: string
 }
 
 function answers(rule: StoredRule, { trigger, at }: JobData<"campaigns.trigger">): boolean {
-  const meant = trigger === "CONVERSION" ? rule.trigger === "CONVERSION" : rule.trigger !== "CONVERSION";
-  return meant && rule.enabled && Date.parse(rule.createdAt) <= at;
+  return triggers[rule.trigger].event === trigger && rule.enabled && Date.parse(rule.createdAt) <= at;
 }
 
 async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"campaigns.trigger">): Promise<void> {
@@ -96,7 +96,7 @@ function mail(
     templateId: rule?.templateId,
     variables: snapshot(lead, rule?.variableMappings ?? {}),
     // Owners report conversions; anybody can submit a lead.
-    caps: rule?.trigger === "CONVERSION" ? [] : ["visitor", "rule"],
+    caps: rule && !triggers[rule.trigger].byVisitor ? [] : ["visitor", "rule"],
     leads: [data.leadId],
     key: `rule ${data.ruleId} ${data.leadId}`,
   };

@@ -7,6 +7,7 @@ import {
   type ruleChange,
   type rulePreview,
   snapshotNames,
+  triggers,
 } from "../../schemas/campaigns.ts";
 import type { Lead } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
@@ -145,7 +146,7 @@ export async function previewRule(
 
 /** The delay in minutes of a delayed trigger; null for other triggers. */
 function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
-  if (trigger !== "LEAD_CAPTURED_DELAYED") return null;
+  if (!triggers[trigger].isDelayed) return null;
   if (delay === undefined || delay === null) throw new Fail("delay_minutes_required_for_delayed_trigger");
   if (typeof delay !== "number" || !Number.isInteger(delay)) throw invalid("/delayMinutes", "must be an integer");
   if (delay < MIN_DELAY_MINUTES) throw new Fail("delay_minutes_below_minimum");
