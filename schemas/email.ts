@@ -6,7 +6,7 @@ export const purposes = ["PRODUCT_NOTIFICATION", "LEAD_VERIFICATION", "TRANSACTI
 export type Purpose = (typeof purposes)[number];
 
 /** Local parts that a sender's address may have (docs/reference.md, "Senders"). */
-const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
+export const localParts = ["noreply", "notifications", "calendar", "support", "hello"] as const;
 
 /** Statuses of a delivery and of a message (docs/reference.md, "Delivery statuses and events"). */
 export const statuses = [

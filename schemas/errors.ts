@@ -1,4 +1,9 @@
+import { MAX_QUESTION_LENGTH } from "./assistant.ts";
+import { MAX_DELAY_MINUTES, MIN_DELAY_MINUTES, triggerNames } from "./campaigns.ts";
+import { localParts } from "./email.ts";
 import * as s from "./schema.ts";
+
+const choice = new Intl.ListFormat("en-GB", { type: "disjunction" });
 
 /** Every error code with its HTTP status and its default detail: one sentence for people (docs/reference.md, "Errors"). */
 export const errors = {
@@ -26,7 +31,7 @@ export const errors = {
   document_not_found: [404, "The document does not exist."],
   payment_provider_not_connected: [409, "No payment provider is connected, or no price is set."],
   // assistant and leads
-  question_too_long: [400, "The question is longer than 500 characters."],
+  question_too_long: [400, `The question is longer than ${MAX_QUESTION_LENGTH} characters.`],
   lead_not_found: [404, "The lead does not exist."],
   invalid_verification_code: [400, "The verification code is wrong or has expired."],
   // email
@@ -37,7 +42,7 @@ export const errors = {
     "The email identity of the domain is not verified yet; publish its DNS records first.",
   ],
   invalid_sender_id: [400, "A sender id must start with sender_."],
-  sender_local_part_not_allowed: [400, "The local part must be noreply, notifications, calendar, support or hello."],
+  sender_local_part_not_allowed: [400, `The local part must be ${choice.format(localParts)}.`],
   sender_profile_not_found: [404, "The sender does not exist."],
   sender_profile_not_ready: [409, "The sender is disabled or paused."],
   sender_not_ready: [409, "The sender is disabled or paused."],
@@ -60,10 +65,10 @@ export const errors = {
   campaign_not_found: [404, "The campaign does not exist."],
   campaign_already_exists: [409, "A campaign with this id already exists."],
   email_rule_not_found: [404, "The email rule does not exist."],
-  invalid_trigger: [400, "The trigger must be LEAD_CAPTURED, LEAD_CAPTURED_DELAYED or CONVERSION."],
+  invalid_trigger: [400, `The trigger must be ${choice.format(triggerNames)}.`],
   delay_minutes_required_for_delayed_trigger: [400, "The trigger LEAD_CAPTURED_DELAYED requires delayMinutes."],
-  delay_minutes_below_minimum: [400, "delayMinutes must be at least 15."],
-  delay_minutes_above_maximum: [400, "delayMinutes must be at most 43200."],
+  delay_minutes_below_minimum: [400, `delayMinutes must be at least ${MIN_DELAY_MINUTES}.`],
+  delay_minutes_above_maximum: [400, `delayMinutes must be at most ${MAX_DELAY_MINUTES}.`],
   // scheduling
   schedule_not_found: [404, "The schedule does not exist."],
   event_type_not_found: [404, "The event type does not exist."],
