@@ -1,16 +1,18 @@
+import type { Purpose } from "../../schemas/email.ts";
 import { sendServiceMail } from "../account/face.ts";
 import { insteadOf } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { acceptMessage, type MailRequest } from "./acceptance.ts";
+import { ranks } from "./mail-queues.ts";
 import { findSender } from "./senders.ts";
 import { findSuppression } from "./suppressions.ts";
 
 /** Seconds for which a mail that the service itself sent is remembered. */
 const SENT_RETENTION_SECONDS = 400 * 86_400;
 /** Purposes of usable senders, best first. */
-const purposes = ["TRANSACTIONAL_API", "CALENDAR", "PRODUCT_NOTIFICATION", "LEAD_VERIFICATION"] as const;
+const purposes = Object.keys(ranks) as Purpose[];
 
 /** A mail that the service writes for a handle, to one person. */
 interface HandleMail extends Pick<MailRequest, "handle" | "attachments" | "caps" | "denied" | "leads" | "isNotice"> {

@@ -9,16 +9,19 @@ import { keys } from "../store/keys.ts";
  */
 export type MailQueueName = "urgent" | "normal";
 
-/** Priority of a purpose in a handle's queue; lower goes first. */
+/**
+ * Priority of a purpose in a handle's queue; lower goes first. The purposes have the order in which a sender is chosen for a mail that the
+ * service writes.
+ */
 export const ranks: Record<Purpose, number> = {
-  LEAD_VERIFICATION: 0,
   TRANSACTIONAL_API: 1,
   CALENDAR: 1,
   PRODUCT_NOTIFICATION: 2,
+  LEAD_VERIFICATION: 0,
 };
 
 /** The last priority that each fair queue serves; the normal one serves all. */
-export const MAX_RANKS: Record<MailQueueName, number> = { urgent: 0, normal: 2 };
+export const MAX_RANKS: Record<MailQueueName, number> = { urgent: 0, normal: Math.max(...Object.values(ranks)) };
 
 /** Real ms for which a handle without mail is parked. */
 export const PARK_MS = 900_000;
