@@ -41,7 +41,7 @@ interface Grammar {
   stopWords: ReadonlySet<string>;
 }
 
-/** Languages with a stemmer, by code (ISO 639-1). */
+/** Languages with a stemmer, by code (ISO 639-1), and those that only have a file. */
 const grammars: Record<string, Grammar> = {
   en: grammar("en", english, englishStopWords),
   de: grammar("de", german, germanStopWords),
@@ -61,6 +61,7 @@ const grammars: Record<string, Grammar> = {
   sv: grammar("sv", swedish, swedishStopWords),
   tr: grammar("tr", turkish, turkishStopWords),
 };
+for (const language of Object.keys(languages)) grammars[language] ??= grammar(language, (word) => word, []);
 
 const TEXT_READ = 4000;
 const WORDS_READ = 400;
