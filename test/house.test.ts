@@ -364,7 +364,7 @@ t.test("the names that docs/style.md says exist", async (t) => {
 });
 
 t.test("every job has one worker that does it", async (t) => {
-  t.same(workerRows.map(({ name }) => name).sort(), Object.keys(jobs).sort());
+  t.same(Object.keys(workerRows).sort(), Object.keys(jobs).sort());
 });
 
 t.test("the surface is the agreed one: `npm run routes` rewrites it", async (t) => {

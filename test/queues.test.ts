@@ -220,8 +220,8 @@ t.test("a job listens to its process only while it runs, and hears that it stops
   const heard: unknown[] = [];
   const listeners = () => getEventListeners(stopping.signal, "abort").length;
   const attempt = (run: WorkerRow["run"], group?: () => string) =>
-    perform(runtime, { name: "knowledge.index", run, ...(group && { group }) }, bull as never, stopping.signal);
-  const bull = { id: "a", queueName: "knowledge", data: { handle: "acme", documentId: "a" }, opts: {} };
+    perform(runtime, { run, ...(group && { group }) }, bull as never, stopping.signal);
+  const bull = { id: "a", name: "knowledge.index", queueName: "knowledge", data: indexing("a").data, opts: {} };
   const listening: WorkerRow["run"] = async (_runtime, _data, { signal }) => {
     signal.addEventListener("abort", () => heard.push("too late"));
     t.equal(listeners(), 1);
@@ -298,8 +298,9 @@ t.test("a job that calls other people's servers runs again after one stall, and 
   const ran: number[] = [];
   const after = (stalledCounter: number) => {
     const run = async () => void ran.push(stalledCounter);
-    const bull = { id: "a", queueName: "knowledge", data: indexing("a").data, opts: {}, stalledCounter };
-    const row: WorkerRow = { name: "knowledge.index", run, group: () => "acme" };
+    const { name, data } = indexing("a");
+    const bull = { id: "a", name, queueName: "knowledge", data, opts: {}, stalledCounter };
+    const row: WorkerRow = { run, group: () => "acme" };
     return perform(runtime, row, bull as never, new AbortController().signal);
   };
   await after(0);
@@ -315,9 +316,9 @@ t.test("a repeated job that stalled before it wrote the next one writes it as it
     ["email", "email.check", { domain: "acme.example", account: "acct_acme" }],
   ] as const;
   for (const [queueName, name, data] of repeated) {
-    const row = workerRows.find((one) => one.name === name) as WorkerRow;
+    const row: WorkerRow = workerRows[name];
     const stalledCounter = row.maxStalls === 0 ? 1 : 2;
-    const bull = { id: "a", queueName, data, opts: {}, timestamp: Date.now(), stalledCounter };
+    const bull = { id: "a", name, queueName, data, opts: {}, timestamp: Date.now(), stalledCounter };
     await t.rejects(perform(runtime, row, bull as never, new AbortController().signal), UnrecoverableError);
     t.match(await runtime.queues.queue(queueName).getDelayed(), [{ name, data }]);
   }

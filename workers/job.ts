@@ -4,41 +4,25 @@ import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import { Fail } from "../core/platform/errors.ts";
 import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
 import { withSignal } from "../core/platform/signals.ts";
-import { type JobData, type JobName, jobs } from "../schemas/jobs.ts";
+import { type JobName, jobs } from "../schemas/jobs.ts";
 
-/** One row of a worker: a job's name and its core function. */
-export interface WorkerRow {
-  name: JobName;
-  run: (runtime: Runtime, data: never, attempt: JobAttempt) => Promise<unknown>;
-  /** The group of a job that calls other people's servers. A process runs only a few jobs of one group at a time. */
-  group?: ((data: never) => string) | undefined;
+/** How a worker runs a job: its core function, and its group if it calls other people's servers. */
+export interface WorkerRow<D = never> {
+  run: (runtime: Runtime, data: D, attempt: JobAttempt) => Promise<unknown>;
+  /** A process runs only a few jobs of one group at a time. */
+  group?: (data: D) => string;
   /** How often such a job may stall, default 1: no server may end one worker after the other. */
   maxStalls?: number;
   /** Runs when the job is given up after its stalls. */
-  giveUp?: (runtime: Runtime, data: never, attempt: JobAttempt) => Promise<unknown>;
+  giveUp?: (runtime: Runtime, data: D, attempt: JobAttempt) => Promise<unknown>;
   /** True if it takes no slot of its queue: however many servers hang, they keep no other job waiting. */
   slotless?: boolean;
 }
 
-/** The jobs of a handle. */
-type HandleJob = { [N in JobName]: JobData<N> extends { handle: string } ? N : never }[JobName];
-
-/** A row whose function is typed by the job's data. */
-export function jobRow<N extends JobName>(
-  name: N,
-  run: (runtime: Runtime, data: JobData<N>, attempt: JobAttempt) => Promise<unknown>,
-  group?: (data: JobData<N>) => string,
-): WorkerRow {
-  return { name, run: run as WorkerRow["run"], group: group as WorkerRow["group"] };
-}
-
 /** A row of a job that may wait for the mail server: few of one handle run at a time, so that sign-in codes and other handles find room. */
-export function mailRow<N extends HandleJob>(
-  name: N,
-  run: (runtime: Runtime, data: JobData<N>, attempt: JobAttempt) => Promise<unknown>,
-): WorkerRow {
+export function mailRow<D extends { handle: string }>(run: WorkerRow<D>["run"]): WorkerRow<D> {
   // Only the queue's own limit counts: a mail is not lost with the worker that sends it.
-  return { ...jobRow(name, run, ({ handle }) => handle), maxStalls: Number.POSITIVE_INFINITY };
+  return { run, group: ({ handle }) => handle, maxStalls: Number.POSITIVE_INFINITY };
 }
 
 /** Work that is repeated; the signal ends it. It resolves to "busy" if another process was at it. */
@@ -70,7 +54,7 @@ export async function repeat(runtime: Runtime, task: Task, { ms, signal, failure
  */
 export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, stopping: AbortSignal): Promise<void> {
   try {
-    checkData(row.name, bull.data);
+    checkData(bull.name as JobName, bull.data);
     const { group, maxStalls = 1 } = row;
     await withSignal([stopping], async (signal) => {
       const attempt = attemptOf(bull, signal);

@@ -21,35 +21,35 @@ import {
   syncBooking,
 } from "../core/scheduling/face.ts";
 import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
-import type { JobData, QueueName } from "../schemas/jobs.ts";
-import { jobRow, mailRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
+import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
+import { mailRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
 
-/** Every job with its function, and its group if it calls other people's servers. */
-export const workerRows: WorkerRow[] = [
-  jobRow("account.sign-in-code", sendSignInCode),
-  jobRow("assistant.answer", answerRun),
-  jobRow("campaigns.trigger", fireRules),
-  jobRow("campaigns.send", sendRule),
-  { ...jobRow("email.check", checkDomain, ({ account }) => account), slotless: true, giveUp: scheduleNextCheck },
-  jobRow("knowledge.index", indexDocument),
-  mailRow("leads.notify", sendLeadNotice),
-  mailRow("leads.digest", sendLeadDigest),
-  jobRow("leads.erase", eraseEverywhere),
-  jobRow("leads.send-code", sendLeadCode),
-  jobRow("payments.close", closeCheckout),
-  jobRow("payments.refund", refundBooking),
-  mailRow("payments.purchase-mail", sendPurchaseMail),
-  mailRow("payments.access-mail", sendAccessMail),
-  jobRow("scheduling.expire", expireHold),
+/** Every job with its function. */
+export const workerRows: { [N in JobName]: WorkerRow<JobData<N>> } = {
+  "account.sign-in-code": { run: sendSignInCode },
+  "assistant.answer": { run: answerRun },
+  "campaigns.trigger": { run: fireRules },
+  "campaigns.send": { run: sendRule },
+  "email.check": { run: checkDomain, group: ({ account }) => account, slotless: true, giveUp: scheduleNextCheck },
+  "knowledge.index": { run: indexDocument },
+  "leads.notify": mailRow(sendLeadNotice),
+  "leads.digest": mailRow(sendLeadDigest),
+  "leads.erase": { run: eraseEverywhere },
+  "leads.send-code": { run: sendLeadCode },
+  "payments.close": { run: closeCheckout },
+  "payments.refund": { run: refundBooking },
+  "payments.purchase-mail": mailRow(sendPurchaseMail),
+  "payments.access-mail": mailRow(sendAccessMail),
+  "scheduling.expire": { run: expireHold },
   // A pull that stalls needs no other worker: the next one is scheduled anyway.
-  { ...jobRow("scheduling.pull", pullCalendars, ({ handle }) => handle), maxStalls: 0, giveUp: scheduleNextPull },
-  mailRow("scheduling.mail", sendMails),
-  mailRow("scheduling.digest", sendBookingDigest),
-  jobRow("scheduling.sync", syncBooking, ({ handle }) => handle),
-  jobRow("webhooks.dispatch", dispatchEvent),
-  jobRow("webhooks.dispatch-all", dispatchEvents),
-  { ...jobRow("webhooks.deliver", sendDeliveries), slotless: true },
-];
+  "scheduling.pull": { run: pullCalendars, group: ({ handle }) => handle, maxStalls: 0, giveUp: scheduleNextPull },
+  "scheduling.mail": mailRow(sendMails),
+  "scheduling.digest": mailRow(sendBookingDigest),
+  "scheduling.sync": { run: syncBooking, group: ({ handle }) => handle },
+  "webhooks.dispatch": { run: dispatchEvent },
+  "webhooks.dispatch-all": { run: dispatchEvents },
+  "webhooks.deliver": { run: sendDeliveries, slotless: true },
+};
 
 /** Continuous work while the process serves a queue; it ends soon after the signal. */
 interface WorkerLoop {

@@ -37,9 +37,6 @@ export interface Workers {
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
 
-/** The rows by name. A job may wait in the queue that an earlier deploy gave it. */
-const rows = new Map(workerRows.map((row) => [row.name as string, row]));
-
 /** Starts the workers of these queues, their heartbeats and the outbox sweeper. */
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
   const served = queueNames.filter((queue) => wanted.length === 0 || wanted.includes(queue));
@@ -48,8 +45,8 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   const [stopping, interrupting] = [new AbortController(), new AbortController()];
   // An answer that a visitor reads can't be given back once it has begun, and calls to other servers may finish in time. All other jobs
   // continue in another process.
-  const signalOf = ({ name, group }: WorkerRow) =>
-    (jobs[name].queue === "generation" || group ? interrupting : stopping).signal;
+  const signalOf = (name: JobName) =>
+    (jobs[name].queue === "generation" || workerRows[name].group ? interrupting : stopping).signal;
   const workers = served.map((queue) => startWorker(runtime, queue, { shared, signalOf }));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   await heartbeat(runtime, served);
@@ -79,17 +76,19 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
 function startWorker(
   runtime: Runtime,
   queue: QueueName,
-  { shared, signalOf }: { shared: ReturnType<typeof connect>; signalOf: (row: WorkerRow) => AbortSignal },
+  { shared, signalOf }: { shared: ReturnType<typeof connect>; signalOf: (name: JobName) => AbortSignal },
 ): Worker {
   const groups = new JobGroups();
   const run = async (bull: BullJob, token?: string): Promise<void> => {
-    const row = rows.get(bull.name);
-    Object.assign(bull.opts, retryPolicy(bull.name));
-    if (row === undefined) throw new Error(`No worker row for ${bull.name}`);
+    const name = bull.name as JobName;
+    Object.assign(bull.opts, retryPolicy(name));
+    // A job may wait in the queue that an earlier deploy gave it.
+    const row: WorkerRow | undefined = workerRows[name];
+    if (row === undefined) throw new Error(`No worker row for ${name}`);
     const group = row.group?.(bull.data as never);
     if (group !== undefined && !groups.enter(group)) return delayJob(bull, groups.retryAt(group), token);
     if (row.slotless) worker.concurrency++;
-    await perform(runtime, row, bull, signalOf(row)).finally(() => {
+    await perform(runtime, row, bull, signalOf(name)).finally(() => {
       if (row.slotless) worker.concurrency--;
       if (group !== undefined) groups.leave(group);
     });
