@@ -1,8 +1,11 @@
 import { readdirSync } from "node:fs";
 import t from "tap";
 import ts from "typescript";
+import { Metrics } from "../api/metrics.ts";
+import { rows } from "../api/rows.ts";
 import { isOfHandle } from "../core/operations/handle-keys.ts";
 import { logEvents } from "../core/platform/log-events.ts";
+import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { scripts } from "../core/store/scripts.ts";
 import { keyTable } from "../fixtures/key-table.ts";
@@ -18,8 +21,13 @@ import {
   sources,
   sourceText,
 } from "../fixtures/sources.ts";
+import { scopes, settings } from "../schemas/account.ts";
+import { triggerNames } from "../schemas/campaigns.ts";
+import { purposes } from "../schemas/email.ts";
 import { errors } from "../schemas/errors.ts";
+import { providerKeys } from "../schemas/integrations.ts";
 import { jobs } from "../schemas/jobs.ts";
+import { propertiesOf } from "../schemas/schema.ts";
 import { webhookEventTypes } from "../schemas/webhooks.ts";
 import { workerRows } from "../workers/rows.ts";
 
@@ -345,9 +353,21 @@ t.test("every code of the error table is provoked by a test", async (t) => {
   );
 });
 
-t.test("docs/reference.md has every webhook event", async (t) => {
-  const page = sourceText("docs/reference.md");
-  for (const type of webhookEventTypes) t.ok(page.includes(`\`${type}\``), `add ${type} to "Webhook events"`);
+t.test("the documents name every value of these lists", async (t) => {
+  const tools = rows(new Metrics({} as Runtime)).flatMap(({ tool }) => tool?.name ?? []);
+  const places: [path: string, values: readonly string[], place: string][] = [
+    ["docs/reference.md", webhookEventTypes, "Webhook events"],
+    ["docs/reference.md", purposes, "Senders"],
+    ["docs/reference.md", triggerNames, "Email rules"],
+    ["docs/reference.md", providerKeys, "Connected accounts"],
+    ["docs/reference.md", Object.keys(propertiesOf(settings)), "Handle settings"],
+    ["docs/reference.md", scopes, "Personal access tokens"],
+    ["docs/reference.md", tools, "MCP"],
+    ["docs/providers.md", providerKeys, "the table of providers"],
+    ["api/mcp.ts", tools, "the description of the row"],
+  ];
+  for (const [path, values, place] of places)
+    for (const value of values) t.match(sourceText(path), `\`${value}\``, `${path}: add ${value} to ${place}`);
 });
 
 t.test("the names that docs/style.md says exist", async (t) => {

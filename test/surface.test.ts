@@ -600,7 +600,7 @@ t.test("no row of an owner refuses a field of the resource that it makes or chan
     t.same(
       shown.filter((name) => !known.includes(name)),
       [],
-      `${method} ${path}`,
+      `${method} ${path}: add them to \`s.ignored\` of its input, since a client may send back what it has read`,
     );
   }
 });
