@@ -218,8 +218,13 @@ t.test("a form's empty inputs are as good as none", async (t) => {
 t.test("invisible characters that were pasted along and wide letters don't make an address invalid", async (t) => {
   const service = await startService(t, open);
   const owner = await service.handle("acme");
-  for (const email of ["\u202aada@example.com\u202c", "ada@example.com\u200b", "ａｄａ＠ｅｘａｍｐｌｅ．ｃｏｍ"])
-    await lead(service, { email }).expect(202);
+  const marked = [
+    "\u202aada@example.com\u202c",
+    "ada@example.com\u200b",
+    "ada\ufe0f@example.com",
+    "\u3164ada@example.com\0",
+  ];
+  for (const email of [...marked, "ａｄａ＠ｅｘａｍｐｌｅ．ｃｏｍ"]) await lead(service, { email }).expect(202);
   const { leads } = (await owner.get("/v2/handles/acme/leads").expect(200)).body;
   t.same(
     leads.map(({ email }: { email: string }) => email),

@@ -1,7 +1,7 @@
 import { asciiDigits, compatible } from "./characters.ts";
 
-/** Marks of direction, soft hyphens and the like, but no joiners: domains may have them (RFC 5892, appendices A.1 and A.2). */
-const INVISIBLE = /(?![\u200c\u200d])\p{Cf}/gu;
+/** Marks of direction, fillers, controls and the like, but no joiners: domains may have them (RFC 5892, appendices A.1 and A.2). */
+const INVISIBLE = /(?![\u200c\u200d])[\p{Cf}\p{Default_Ignorable_Code_Point}]|(?!\s)\p{Cc}/gu;
 
 /** What a person typed or pasted, without invisible characters and outer spaces; wide letters and signs become plain ones. */
 export function typedText(text: string): string {
