@@ -252,6 +252,8 @@ async function writeExport(admin: Admin, { handle, file }: Options<"handle", "fi
   const lines = await open(path, "w", 0o600);
   let count = 0;
   try {
+    // A file that was there before has kept its mode; a device keeps its own.
+    if ((await lines.stat()).isFile()) await lines.chmod(0o600);
     for await (const one of exportHandle(admin, handle)) {
       await lines.write(`${JSON.stringify(one)}\n`);
       if ("end" in one) count = one.keys;

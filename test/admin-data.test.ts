@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -59,7 +59,9 @@ t.test("an export contains every key of a handle, and erasing it leaves all othe
   await admin("create-campaign", "--handle", "all", "--campaign", "cmp_a", "--name", "A");
   await service.runtime.redis.hset("chunk:{all}:binary:0", "vector", Buffer.from([0xff, 0xfe, 0x01]));
   const file = join(t.testdir(), "all.jsonl");
+  writeFileSync(file, "", { mode: 0o644 });
   const { result } = await admin("export-handle", "--handle", "all", "--file", file);
+  t.equal(statSync(file).mode & 0o777, 0o600, "its owner alone may read it, also if it was there before");
   const lines = readFileSync(file, "utf8")
     .trimEnd()
     .split("\n")
