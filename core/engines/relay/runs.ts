@@ -85,7 +85,7 @@ export async function runEnding(
   return end === undefined ? "running" : { end, last };
 }
 
-/** Cancels a run: its readers end now, its worker within `runTimes.checkIntervalMs`. True if it was still running. */
+/** Cancels a run: its readers end now, its worker within two of `runTimes.checkIntervalMs`. True if it was still running. */
 export async function cancelRun(redis: Redis, runId: string): Promise<boolean> {
   return (await endRun(redis, runId, { state: "cancelled", condition: "anyway" })) === "ended";
 }
