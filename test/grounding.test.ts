@@ -733,6 +733,16 @@ t.test("the result doesn't depend on how the text was cut into deltas", async (t
   for (const size of [1, 2, 3, 5, 11, 50]) t.same(filtered(text, size), whole, `${size}`);
 });
 
+t.test("nor does that of a sentence or line without end", async (t) => {
+  const endless = "The Team plan costs $9 and ".repeat(48);
+  const lengths = [1199, 1200, 1201, 1202, 1250];
+  const endings = ["\n", ". Setup is 1,000 €.", ".\n\n- Setup is 1,000 €", "!", ` ${"x".repeat(1300)}. Thanks.`];
+  for (const text of lengths.flatMap((length) => endings.map((ending) => endless.slice(0, length - 1) + ending))) {
+    const whole = filtered(text, text.length);
+    for (const size of [1, 7, 50, 1000]) t.same(filtered(text, size), whole, `${size} of ${text.length}`);
+  }
+});
+
 t.test("a sentence is sent once the next one begins, a line as soon as it ends", async (t) => {
   const filter = new Grounding(library, passages, { language: "en", never: [], links: [] });
   t.equal(filter.push("Hello there!"), "");

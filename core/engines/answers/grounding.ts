@@ -22,7 +22,7 @@ interface Options {
   links: readonly Link[];
 }
 
-/** A longer sentence is removed. */
+/** A longer sentence is cut between words and checked in parts, and an endless word is removed. In UTF-16 units. */
 const MAX_SENTENCE_LENGTH = 1200;
 const MAX_LINK_LENGTH = 500;
 
@@ -142,8 +142,15 @@ function knownAddress(href: string): string {
     : `mail ${rest.toLowerCase().split("?")[0]}`;
 }
 
-/** Where the first complete sentence or line ends, with its citations and the white space after it; 0 while there is none. */
+/** Where the first complete sentence or line ends, or is cut; 0 while there is none. What comes after the longest one changes nothing. */
 function sentenceEnd(text: string): number {
+  const end = endWithin(text.slice(0, MAX_SENTENCE_LENGTH + 1));
+  if (end > 0 || text.length <= MAX_SENTENCE_LENGTH) return end;
+  return text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/) + 1 || MAX_SENTENCE_LENGTH;
+}
+
+/** The end of the first complete sentence or line, with its citations and the white space after it; 0 while there is none. */
+function endWithin(text: string): number {
   const lineBreak = text.indexOf("\n");
   const line = lineBreak < 0 ? text : text.slice(0, lineBreak);
   const isWhole = /^[ \t]*\||^[ \t]*(?:`{3}|~{3})/.test(line);
@@ -161,10 +168,7 @@ function sentenceEnd(text: string): number {
     if (!isOpen(line.slice(0, from)) && from < line.trimEnd().length)
       return from + /^\s*/.exec(line.slice(from))![0].length;
   }
-  if (lineBreak >= 0) return lineBreak + 1;
-  return text.length > MAX_SENTENCE_LENGTH
-    ? text.slice(0, MAX_SENTENCE_LENGTH).search(/\s\S*$/) + 1 || MAX_SENTENCE_LENGTH
-    : 0;
+  return lineBreak + 1;
 }
 
 /** Inside a link. */
