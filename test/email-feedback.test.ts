@@ -223,6 +223,9 @@ t.test("a report counts whichever way its server writes it", async (t) => {
     t.equal(suppressions.length, suppressed ? 1 : 0, JSON.stringify(report));
     await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);
   }
+  await acme.until(await acme.send(["ann@far.example"]), "SENT");
+  const obsolete = bounce(server.mails.at(-1)?.from as string).replace("Action:", "Action\t:");
+  t.match((await post(service, "inbound", obsolete)).body, { applied: 1 }, "white space after a field's name");
 });
 
 t.test("an internationalised bounce counts, and one that a mail system wrote as text", async (t) => {
@@ -232,6 +235,8 @@ t.test("an internationalised bounce counts, and one that a mail system wrote as 
   const [system, person] = ["From: MAILER-DAEMON@mx.far.example", "From: ann@far.example"];
   const qmail = text("<ann@far.example>:", "Sorry, no mailbox here by that name. (#5.1.1)");
   const exim = (reply: string) => text("  ann@far.example", `    host mx.far.example [10.5.1.1]: ${reply}`);
+  const givenUp = (...words: string[]) =>
+    text("This is a permanent error; I've given up. Sorry it didn't work out.", "", "<ann@far.example>:", ...words);
   const withCopy = [
     "MIME-Version: 1.0",
     "Content-Type: multipart/mixed; boundary=BB",
@@ -260,6 +265,15 @@ t.test("an internationalised bounce counts, and one that a mail system wrote as 
     [(to) => `${system}\r\nTo: ${to}\r\n${exim("550 5.1.1 No such user")}`, "BOUNCED"],
     [(to) => `${system}\r\nTo: ${to}\r\n${exim("550 No such user")}`, "BOUNCED", false],
     [(to) => `${system}\r\nTo: ${to}\r\n${exim("450 Busy, 550 others wait")}`, "SENT"],
+    [(to) => `${system}\r\nTo: ${to}\r\n${text("<ann@far.example>:", "550: No such user")}`, "BOUNCED", false],
+    [(to) => `${system}\r\nTo: ${to}\r\n${givenUp("550 No such user")}`, "BOUNCED", false],
+    [(to) => `${system}\r\nTo: ${to}\r\n${givenUp("Unrouteable address")}`, "BOUNCED", false],
+    [
+      (to) => `${system}\r\nTo: ${to}\r\n${givenUp("I can't connect (#4.4.1)", "It has been too long.")}`,
+      "BOUNCED",
+      false,
+    ],
+    [(to) => `${person}\r\nTo: ${to}\r\n${givenUp("Unrouteable address")}`, "SENT"],
     [(to) => `${system}\r\nTo: ${to}\r\n${withCopy}`, "BOUNCED"],
     [(to) => `${system}\r\n${bounce(to, { action: "delayed", status: "", words: "550 5.1.1 not yet" })}`, "SENT"],
   ];
@@ -269,7 +283,11 @@ t.test("an internationalised bounce counts, and one that a mail system wrote as 
     await post(service, "inbound", mail(server.mails.at(-1)?.from as string)).expect(200);
     const { message, timeline } = await acme.read(id);
     t.equal(message.status, status);
-    if (!suppressed && status === "BOUNCED") t.match(timeline.at(-1), { smtpCode: 550, reason: "550 No such user" });
+    if (!suppressed && status === "BOUNCED") {
+      const reason = timeline.at(-1)?.reason;
+      t.match(reason, /^(550:? No such user|Unrouteable address|I can't connect \(#4\.4\.1\))$/);
+      t.equal(timeline.at(-1)?.smtpCode, reason?.startsWith("550") ? 550 : undefined);
+    }
     const { suppressions } = (await acme.owner.get(`${acme.root}/suppressions`)).body;
     t.equal(suppressions.length, suppressed ? 1 : 0);
     await acme.owner.delete(`${acme.root}/suppressions/ann@far.example`).expect(204);

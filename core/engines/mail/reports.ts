@@ -89,7 +89,8 @@ function bounces(mail: Email): MailReport[] {
 
 /**
  * The report of a mail system that writes bounces as text, as qmail and older Exims do: its first permanent status, else reply, above its copy
- * of the mail. Delays name a transient one, and answers of people don't come from a mail system.
+ * of the mail, else what it says about the recipient if it has given up. Delays name a transient one, and answers of people don't come from a
+ * mail system.
  */
 function textBounces({ from, text, attachments }: Email): MailReport[] {
   const isReport = attachments.some(({ mimeType }) => /^message\/.*(?:status|report)$/.test(mimeType));
@@ -97,7 +98,8 @@ function textBounces({ from, text, attachments }: Email): MailReport[] {
   const [own = ""] = (text ?? "").split(/^(?:---|received:|return-path:|message-id:)/im, 1);
   const lines = own.split("\n");
   const hasStatus = (line: string) => ENHANCED_STATUS.exec(line)?.[0].startsWith("5");
-  const line = lines.find(hasStatus) ?? lines.find((line) => REFUSAL.test(line));
+  const about = GIVEN_UP.test(own) ? lines[lines.findIndex((line) => RECIPIENT.test(line)) + 1] : undefined;
+  const line = lines.find(hasStatus) ?? lines.find((line) => REFUSAL.test(line)) ?? about;
   if (line === undefined) return [];
   return [{ type: "BOUNCED", ...diagnosis(new Map([["diagnostic-code", (REFUSAL.exec(line)?.[0] ?? line).trim()]])) }];
 }
@@ -105,11 +107,15 @@ function textBounces({ from, text, attachments }: Email): MailReport[] {
 /** RFC 3463, section 2; no part of a network address. */
 const ENHANCED_STATUS = /(?<![\d.])[245]\.\d{1,3}\.\d{1,3}\b(?!\.)/;
 /** A reply that is final (RFC 5321, section 4.2.1), behind the name of the server that gave it. White space is read only before a code. */
-const REFUSAL = /(?=5[0-5]\d[ -]\S)(?<=(?:^|[:>]|<<<)\s*).*/;
+const REFUSAL = /(?=5[0-5]\d(?:[ -]|: )\S)(?<=(?:^|[:>]|<<<)\s*).*/;
+/** What qmail and Exim say of a mail that they return, whatever its last reply was. */
+const GIVEN_UP = /\bthis is a permanent error\b/i;
+/** The line of a recipient; the next one says what became of the mail. */
+const RECIPIENT = /^\s*<?[^\s@<>]+@[^\s@<>:]+>?:?\s*$/;
 
 function diagnosis(fields: Map<string, string>): Pick<MailReport, "reason" | "smtpCode" | "enhancedStatus"> {
   const words = (fields.get("diagnostic-code") ?? "").replace(/^[\w-]+\s*;\s*/, "");
-  const [, code] = /^(\d{3})[ -]/.exec(words) ?? [];
+  const [, code] = /^(\d{3})[ :-]/.exec(words) ?? [];
   const [given] = ENHANCED_STATUS.exec(fields.get("status") ?? "") ?? [];
   const [said] = ENHANCED_STATUS.exec(words) ?? [];
   // Many servers give the undefined status x.0.0 or none, and quote the code that they got from the next one.
@@ -138,10 +144,10 @@ function textOf(content: ArrayBuffer | Uint8Array | string): string {
   return text.replace(/\r\n/g, "\n");
 }
 
-/** Unfolded fields of a block, by lower-case name. */
+/** Unfolded fields of a block, by lower-case name, which white space may follow (RFC 5322, section 4.5). */
 function fieldsOf(block: string): Map<string, string> {
   const lines = block.replace(/\n[ \t]+/g, " ").split("\n");
-  const pairs = lines.flatMap((line) => [...line.matchAll(/^([\w-]+):\s*(.*)$/g)]);
+  const pairs = lines.flatMap((line) => [...line.matchAll(/^([\w-]+)[ \t]*:\s*(.*)$/g)]);
   return new Map(pairs.map(([, name = "", value = ""]) => [name.toLowerCase(), value.trim()]));
 }
 
