@@ -136,6 +136,7 @@ t.test("a feed has the handle's name as programs expect it, and no empty line", 
   for (const name of ["NAME", "X-WR-CALNAME"]) t.ok(lines.includes(`${name}:Acme\\; bikes\\, \\\\ and more`), name);
   t.same(lines.splice(-2), ["END:VCALENDAR", ""]);
   t.notOk(lines.includes(""));
+  t.match(text, /^BEGIN:VTIMEZONE\r$/m, "without bookings it has a component all the same (RFC 5545, section 3.6)");
 });
 
 t.test("a feed allows 30 requests at once, and then answers 429", async (t) => {

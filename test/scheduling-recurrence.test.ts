@@ -127,6 +127,13 @@ t.test("a definition says what an abbreviation means, and Exchange's names are r
   t.same(at("tzone://Microsoft/Custom;VALUE=DATE-TIME", ...custom), ["10-12T13:00/10-12T14:00"]);
 });
 
+t.test("a text whose lines are broken without a fold hides no event", async (t) => {
+  const times = ["DTSTART:20261012T090000Z", "DTEND:20261012T100000Z"];
+  const broken = event("DESCRIPTION:Hello", "Bring a cake", "", " and tea", "<b>See you</b>", ...times);
+  t.same(busy([calendar(broken)]), ["10-12T09:00/10-12T10:00"]);
+  t.same(busy([calendar(broken).replaceAll("\r", "")]), ["10-12T09:00/10-12T10:00"]);
+});
+
 t.test("a leap second is the second before it", async (t) => {
   t.same(busy([calendar(event("DTSTART:20261012T085960Z", "DTEND:20261012T235960Z"))]), ["10-12T08:59/10-12T23:59"]);
 });

@@ -121,9 +121,14 @@ export function calendarOf(name: string, entries: { event: CalendarEvent; isTent
   return calendarText([plainText("name", name), plainText("x-wr-calname", name), ...refresh], components);
 }
 
+/** The component of a calendar without events, since there must be one (RFC 5545, section 3.6). */
+function utcZone(): Component {
+  return ["vtimezone", [text("tzid", "UTC")], [observance(zoneOver("UTC", 0, 0), 0)]];
+}
+
 function calendarText(properties: Property[], components: Component[]): string {
   const own = [text("version", "2.0"), text("prodid", "-//Handle Platform//Scheduling//EN")];
-  return ICAL.stringify(["vcalendar", [...own, ...properties], components]);
+  return ICAL.stringify(["vcalendar", [...own, ...properties], components.length === 0 ? [utcZone()] : components]);
 }
 
 type EventContent = Omit<CalendarEvent, "bookingUid" | "meeting">;

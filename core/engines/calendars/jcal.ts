@@ -11,12 +11,19 @@ export type Component = [name: string, properties: Property[], components: Compo
 
 /** Parses one calendar object or component; throws if it is malformed. */
 export function parseObject(text: string): Component {
-  return ICAL.parse(quotedZones(text)) as Component;
+  return ICAL.parse(mended(text)) as Component;
 }
 
-/** Exchange writes `TZID=tzone://Microsoft/Utc` without the quotes that its colon needs (RFC 5545, section 3.2). */
-function quotedZones(text: string): string {
-  return text.replace(/;TZID=(tzone:[^":;\r\n]+)/gi, ';TZID="$1"');
+/** The start of a content line, or of its continuation (RFC 5545, section 3.1). */
+const LINE = /^(?:[\w-]+[;:]|[ \t])/;
+
+/**
+ * The text without two faults of other programs: Exchange writes `TZID=tzone://Microsoft/Utc` without the quotes that its colon needs
+ * (RFC 5545, section 3.2), and some break the lines of a text without folding them.
+ */
+function mended(text: string): string {
+  const lines = text.replace(/;TZID=(tzone:[^":;\r\n]+)/gi, ';TZID="$1"').split("\n");
+  return lines.filter((line) => LINE.test(line)).join("\n");
 }
 
 export function componentsOf([, , components]: Component, name: string): Component[] {
