@@ -408,6 +408,51 @@ t.test("pages that lead in a circle end at once, and the calendar is read when t
   t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
 });
 
+t.test(
+  "an answer that is no listing frees no time: the last known times count, and the account is degraded",
+  async (t) => {
+    const { google, select, refresh, free, owner } = await start(t, { workers: [] });
+    await select([own]).expect(200);
+    google.put(own, timed("2026-10-06", "09", "16"));
+    await refresh();
+    for (const body of [undefined, {}, [], { status: "ok" }, { error: { code: 500 } }]) {
+      google.forget();
+      google.oauth.trouble = Array.from({ length: 4 }, () => new Refusal(200, body));
+      await refresh();
+      await refresh();
+      t.same(await free("2026-10-06"), full(16, 17), JSON.stringify(body));
+      t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED" }]);
+      google.oauth.trouble = Array.from({ length: 2 }, () => new Refusal(200, body));
+      await owner.get(`${owned}/integrations/google/calendars`).expect(503);
+      google.oauth.trouble = [];
+      await refresh();
+      t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
+    }
+  },
+);
+
+t.test("an answer that is no event leaves its booking degraded until the event is written", async (t) => {
+  const desk = await start(t, { workers: [] });
+  const { google, service, select, booked, booking } = desk;
+  await select([], own).expect(200);
+  const bookingUid = await booked("2026-10-06T10:00:00Z");
+  google.oauth.trouble = [new Refusal(200, {})];
+  const sync = () => syncBooking(service.runtime, { handle: "acme", bookingUid });
+  await t.rejects(sync());
+  t.match(await booking(bookingUid), { syncStatus: "DEGRADED" });
+  await sync();
+  await written(desk);
+  t.match(await booking(bookingUid), { syncStatus: "OK" });
+});
+
+t.test("an error code of a provider is never read as a failure of Redis", async (t) => {
+  const { google, select, refresh, owner } = await start(t, { workers: [] });
+  await select([own]).expect(200);
+  google.oauth.trouble = Array.from({ length: 2 }, () => new Refusal(502, { error: { status: "ETIMEDOUT" } }));
+  await refresh();
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED" }]);
+});
+
 t.test("what a provider says of an error is not logged, but its code is", async (t) => {
   const { google, select, refresh, service, booked } = await start(t, { workers: [] });
   const logged: unknown[] = [];

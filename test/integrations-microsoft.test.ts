@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import t, { type Test as TapTest } from "tap";
 import { syncBooking } from "../core/scheduling/calendar-events.ts";
 import { keys } from "../core/store/keys.ts";
@@ -206,6 +207,27 @@ t.test("an attempt that was repeated, or ended before it could be noted, leaves 
   await desk.moved(bookingUid, "2026-10-07T11:00:00Z").expect(200);
   await sync();
   t.match(await written(desk, startsAt("2026-10-07T11:00")), { id }, "newer content");
+});
+
+t.test("an event whose change was answered without it goes with its cancelled booking all the same", async (t) => {
+  const desk = await start(t, { workers: [] });
+  await desk.select([], own).expect(200);
+  const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+  const { runtime } = desk.service;
+  const sync = () => syncBooking(runtime, { handle: "acme", bookingUid });
+  await sync();
+  const request = runtime.outbound.request.bind(runtime.outbound);
+  runtime.outbound.request = async (address, call) => {
+    const answer = await request(address, call);
+    return call?.method === "PATCH" ? { ...answer, body: Buffer.from("{}") } : answer;
+  };
+  await desk.moved(bookingUid, "2026-10-07T11:00:00Z").expect(200);
+  await t.rejects(sync());
+  t.match(await desk.booking(bookingUid), { syncStatus: "DEGRADED" });
+  runtime.outbound.request = request;
+  await desk.cancelled(bookingUid).expect(200);
+  await sync();
+  t.equal(desk.microsoft.calendars[0]?.events.size, 0);
 });
 
 t.test("owners' changes stay, and deleted events are created again", async (t) => {

@@ -69,6 +69,19 @@ t.test("an attempt that ended before it could be noted leaves one meeting, among
   t.ok([...desk.zoom.meetings.values()].some(({ start_time: at }) => at === "2026-10-07T11:00:00Z"));
 });
 
+t.test("an answer that lists no meetings is no reason to make a second one", async (t) => {
+  const desk = await start(t, { workers: [] });
+  const { runtime } = desk.service;
+  const bookingUid = await desk.booked("2026-10-06T10:00:00Z");
+  const sync = () => syncBooking(runtime, { handle: "acme", bookingUid });
+  await sync();
+  await runtime.redis.hdel(keys.booking("acme", bookingUid), "written");
+  desk.zoom.oauth.trouble = [new Refusal(200, {})];
+  await t.rejects(sync());
+  await sync();
+  t.equal(desk.zoom.meetings.size, 1);
+});
+
 t.test("a meeting whose answer was lost goes with its cancelled booking, though its event was noted", async (t) => {
   const [zoom, google] = [await startZoom(), await startGoogle()];
   for (const server of [zoom, google]) t.teardown(() => server.close());

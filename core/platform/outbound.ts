@@ -51,6 +51,13 @@ export function isOutboundFailure(error: Error): boolean {
   return failures.has(error);
 }
 
+/** Such a failure for an answer that can't be used. */
+export function outboundFailure(message: string): Error {
+  const failure = new Error(message);
+  failures.add(failure);
+  return failure;
+}
+
 const TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_048_576;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../platform/errors.ts";
 import { retryAfterMs } from "../../platform/exchange.ts";
 import { asObject, parseJson } from "../../platform/json.ts";
-import type { OutboundResponse } from "../../platform/outbound.ts";
+import { type OutboundResponse, outboundFailure } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
@@ -56,11 +56,11 @@ export class AccountApi {
 
   /**
    * The items of all pages, and the last page; undefined for a response with one of these statuses. `read` returns the items of a page, and
-   * the path of the next one. Throws for an endless listing.
+   * the path of the next one. Throws for an endless listing, and for a response without items: an empty one would free all busy times.
    */
   async list<P, T>(
     first: string,
-    read: (page: P) => { items: T[]; next: string | undefined },
+    read: (page: P) => { items: T[] | undefined; next: string | undefined },
     absent: readonly number[] = [],
   ): Promise<{ items: T[]; last: P } | undefined> {
     const items: T[] = [];
@@ -71,6 +71,7 @@ export class AccountApi {
       const page = await this.find<P>({ path }, absent);
       if (page === undefined) return undefined;
       const { items: some, next } = read(page);
+      if (!Array.isArray(some)) throw new Error("The provider did not answer with a listing.");
       for (const item of some) items.push(item);
       if (!next) return { items, last: page };
       path = next;
@@ -135,7 +136,7 @@ function authorised(token: string): Record<string, string> {
 /** The JSON of a successful response, `{}` for an empty one; throws for any other. */
 function responseJson<T>({ status, body, url }: OutboundResponse): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
-  throw new Error(`${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
+  throw outboundFailure(`${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
 }
 
 /** The error code in a response, for the log. Sentences of providers quote what was sent. */

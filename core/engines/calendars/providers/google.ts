@@ -69,6 +69,7 @@ const calendars: ProviderCalendars = {
       awaits: (current) => awaitsMeeting(event, current),
       read: async () => (await read()) ?? state,
     });
+    if (made.id !== id) throw new Error("Google did not answer with the event.");
     return { eventId: id, meetingUrl: meetingUrlOf(made) };
   },
 
@@ -136,8 +137,13 @@ function listAll<T>(
   first: string,
   absent?: readonly number[],
 ): Promise<{ items: T[]; last: Page<T> } | undefined> {
-  const read = ({ items = [], nextPageToken: pageToken }: Page<T>) => {
-    return { items, next: pageToken && `${first}&${new URLSearchParams({ pageToken })}` };
+  const read = ({ items, nextPageToken: pageToken, nextSyncToken, timeZone }: Page<T>) => {
+    // A part of a page has no items if there are none.
+    const isPage = [pageToken, nextSyncToken, timeZone].some((part) => part !== undefined);
+    return {
+      items: items ?? (isPage ? [] : undefined),
+      next: pageToken && `${first}&${new URLSearchParams({ pageToken })}`,
+    };
   };
   return calls.list(first, read, absent);
 }

@@ -79,6 +79,7 @@ const calendars: ProviderCalendars = {
       awaits: ({ onlineMeeting }) => event.meeting === "teams" && meetingLink(onlineMeeting?.joinUrl) === null,
       read: () => calls.call<GraphEvent>({ path: eventAt(state.id) }),
     });
+    if (typeof made.id !== "string") throw new Error("Microsoft did not answer with the event.");
     return { eventId: made.id, meetingUrl: meetingLink(made.onlineMeeting?.joinUrl) };
   },
 

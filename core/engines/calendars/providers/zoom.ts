@@ -94,7 +94,7 @@ async function changeFound(calls: AccountApi, event: CalendarEvent): Promise<Zoo
 /** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
 async function findMeeting(calls: AccountApi, event: CalendarEvent): Promise<number | undefined> {
   const first = "/users/me/meetings?type=scheduled&page_size=300";
-  const read = ({ meetings = [], next_page_token }: { meetings?: ZoomMeeting[]; next_page_token?: string }) => {
+  const read = ({ meetings, next_page_token }: { meetings?: ZoomMeeting[]; next_page_token?: string }) => {
     return { items: meetings, next: next_page_token && `${first}&${new URLSearchParams({ next_page_token })}` };
   };
   const listing = await calls.list(first, read);
