@@ -541,18 +541,26 @@ t.test("a payment that was refunded before it is reported accepts no booking", a
   t.equal((await statusOf(service, answer.bookingUid)).status, "REJECTED");
 });
 
-for (const fault of ["isDown", "isBusy"] as const)
+const faults: [name: string, begin: (stripe: StripeServer) => void][] = [
+  ["is down", (stripe) => Object.assign(stripe, { isDown: true })],
+  ["is busy", (stripe) => Object.assign(stripe, { isBusy: true })],
+  ...['"ok"', "7", "null", "[]", "{}", "<html>"].map((nonsense): [string, (stripe: StripeServer) => void] => [
+    `answers ${nonsense}`,
+    (stripe) => Object.assign(stripe, { nonsense }),
+  ]),
+];
+for (const [fault, begin] of faults)
   t.test(`a refund is retried while the provider ${fault}`, async (t) => {
     const { service, owner, stripe } = await start(t, { workers: ["scheduling"] });
     await owner.post(`${owned}/event-types`).send(paidType).expect(201);
     await connect(owner);
     const uid = await bookPaid(service, stripe);
-    stripe[fault] = true;
+    begin(stripe);
     await owner.post(`${owned}/bookings/${uid}/cancel`).send({}).expect(200);
     const queue = service.runtime.queues.queue("scheduling");
     await eventually(async () => (await queue.getJobs(["delayed"])).some(({ attemptsMade }) => attemptsMade > 0));
     t.equal((await statusOf(service, uid)).payment.status, "REFUND_DUE");
-    stripe[fault] = false;
+    Object.assign(stripe, { isDown: false, isBusy: false, nonsense: undefined });
     await refundedOf(service, uid);
     t.equal(stripe.refunds.length, 1);
   });

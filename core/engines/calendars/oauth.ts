@@ -144,7 +144,9 @@ export function fetchBy(outbound: Outbound, limits: Partial<OutboundCall> = {}) 
   return async (url: string, { method = "GET", headers, body }: RequestInit = {}): Promise<Response> => {
     const sent = { method, headers: Object.fromEntries(new Headers(headers)), ...(body ? { body: String(body) } : {}) };
     const answer = await outbound.request(url, { ...sent, trusted: true, ...limits });
-    return new Response(new Uint8Array(answer.body), { status: answer.status, headers: answer.headers });
+    // A response with the status 204 may have no body, not even an empty one.
+    const content = answer.body.length === 0 ? null : new Uint8Array(answer.body);
+    return new Response(content, { status: answer.status, headers: answer.headers });
   };
 }
 
