@@ -94,9 +94,11 @@ t.test("JSON of a provider is refused for depth and number of values before it i
     ["flat", `[${"{},".repeat(2 * MEGABYTE)}0]`],
   ] as const)
     t.throws(() => parseJson(Buffer.from(json)), ResponseRefused, name);
-  t.throws(() => parseJson(Buffer.from("<html>")), SyntaxError);
+  const page = () => parseJson(Buffer.from("<html>Ada"));
+  t.throws(page, { name: "SyntaxError", message: "The answer is not JSON." }, "its message reaches the log");
   const value = { text: 'a "quoted" [[[[ \\', list: [1, [2, { three: null }]] };
-  t.same(parseJson(Buffer.from(JSON.stringify(value))), value, "signs in strings count for nothing");
+  for (const mark of ["", "\uFEFF"])
+    t.same(parseJson(Buffer.from(mark + JSON.stringify(value))), value, "signs in strings count for nothing");
 });
 
 t.test("a token endpoint that never ends, is deep, compressed or silent fails in 5 s", async (t) => {

@@ -14,12 +14,17 @@ export function asObject(value: unknown): Record<string, unknown> {
 }
 
 /**
- * Parses JSON (RFC 8259) from an untrusted source. Counts nesting and values before it builds anything: throws `ResponseRefused` for too
- * many, `SyntaxError` for malformed text.
+ * Parses JSON (RFC 8259) from an untrusted source, with or without a byte order mark. Counts nesting and values before it builds anything:
+ * throws `ResponseRefused` for too many, `SyntaxError` for malformed text, which its message doesn't quote.
  */
 export function parseJson<T>(bytes: Buffer): T {
   mustBeBounded(bytes);
-  return JSON.parse(bytes.toString("utf8")) as T;
+  const text = new TextDecoder().decode(bytes);
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new SyntaxError("The answer is not JSON.");
+  }
 }
 
 /** Parses the body of a request whose signature was checked over its bytes; `invalid_request`. */
