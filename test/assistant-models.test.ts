@@ -153,6 +153,16 @@ t.test("a line without end of a model is read no further than 8 MB", async (t) =
   t.ok(model.sentBytes < 16_777_216, `${model.sentBytes} bytes`);
 });
 
+t.test("a model of a server that doesn't tell what its models can do answers without tools", async (t) => {
+  const { model, service } = await withModel(t);
+  model.script.capabilities = undefined;
+  const { text, all } = await streamed(service, "What does a bike cost?");
+  t.match(text, /39 EUR/);
+  t.match(all, /"degraded":false/);
+  const [chat] = model.requests.filter(({ path }) => path === "/api/chat");
+  t.notOk(chat?.body.tools);
+});
+
 t.test("a model continues to load after an answer was given without it", async (t) => {
   const { model, service } = await withModel(t);
   const question = "How much is a cargo bike from a model that loads?";

@@ -93,7 +93,9 @@ class OllamaWriter implements Writer {
 
   async #show(): Promise<readonly string[]> {
     try {
-      return (await client(this.#host, AbortSignal.timeout(SHOW_TIMEOUT_MS)).show({ model: this.#model })).capabilities;
+      const shown = await client(this.#host, AbortSignal.timeout(SHOW_TIMEOUT_MS)).show({ model: this.#model });
+      // Ollama before 0.6.4 doesn't tell them.
+      return Array.isArray(shown.capabilities) ? shown.capabilities : [];
     } catch {
       this.#known = { capabilities: Promise.resolve([]), until: Date.now() + FAILURE_TTL_MS };
       return [];
