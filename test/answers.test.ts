@@ -1308,6 +1308,24 @@ t.test("a compound of a day and its half is answered with that day's half", asyn
   t.equal(units[0]?.text, "Am Nachmittag turnen wir ab 15 Uhr.");
 });
 
+t.test("a word is read in another language only if nothing else matches it", async (t) => {
+  const storage = libraryFrom([
+    pageSource("<h2>Security</h2><p>62 cameras see the yard.</p><h2>Sizes</h2><p>A student room costs £58.</p>"),
+  ]);
+  t.not(replyTo(storage, readQuestion("how much are your cameras", "en")).kind, "answer", "no Italian rooms");
+  const kennels = libraryFrom([
+    pageSource("<h2>Walks</h2><p>Packs go out from 9:30.</p><h2>Rules</h2><p>The vet sees each dog.</p>"),
+  ]);
+  t.notMatch(replyTo(kennels, readQuestion("what time does the vet go out", "en")).units[0]?.text, /Packs/);
+});
+
+t.test("an everyday word is no misspelling", async (t) => {
+  const camping = libraryFrom([
+    pageSource("<h2>Annulation</h2><p>L'assurance coûte 3 % du séjour.</p>", { language: "fr" }),
+  ]);
+  t.equal(replyTo(camping, readQuestion("y a-t-il un court de tennis", "fr")).kind, "none");
+});
+
 t.test("a short word is no misspelling of another one", async (t) => {
   const library = libraryFrom([pageSource("<h2>Do the packs fit in a cabin?</h2><p>The small one does.</p>")]);
   t.not(replyTo(library, readQuestion("is there parking?", "en")).kind, "answer");

@@ -77,13 +77,14 @@ const MAX_SECTIONS = 20_000;
 /** All public text of a handle, with an index of its words. */
 export class Library {
   readonly sections: Section[] = [];
+  readonly #languages = new Set<string>();
   /** By term: the sections that contain it, by their index, with the term's weight there. */
   readonly #postings = new Map<string, Map<number, number>>();
   readonly #likeness = new LRUCache<string, Likeness>({
     max: 2000,
     memoMethod: (key) => {
       const [language = "", ...forms] = key.split(" ");
-      return likenessOf(forms, this.#postings, language);
+      return likenessOf(forms, this.#postings, [language, ...this.#languages]);
     },
   });
   /**
@@ -223,6 +224,7 @@ export class Library {
   #add(section: Section): void {
     const { at, blocks } = section;
     this.sections.push(section);
+    this.#languages.add(section.language);
     for (const block of blocks)
       for (const [term, strength] of this.#strengthsIn({ section, block, introductions: [], text: block.text })) {
         const posting = this.#postings.get(term) ?? new Map<number, number>();

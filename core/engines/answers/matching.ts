@@ -1,6 +1,6 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { calendarNames } from "../../platform/formats.ts";
-import { lazy, lazyByKey } from "../../platform/lazy.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 import { withoutIdioms } from "./phrases.ts";
 import { isCompounding, termsIn } from "./words.ts";
 
@@ -13,11 +13,14 @@ const MIN_FORM_LENGTH = 4;
 const MIN_SLIP_LENGTH = 5;
 const MIN_LONG_LENGTH = 8;
 
-/** Matters by term and terms by matter, in all languages. Built by the first question, since stemming them takes 0.3 s. */
-const matterTable = lazy(() => {
+const ALL_LANGUAGES = "";
+
+/** Matters by term and terms by matter, in one language or in all. Built by the first question, since stemming all takes 0.3 s. */
+const matterTable = lazyByKey((scope) => {
   const mattersOf = new Map<string, Set<string>>();
   const termsOf = new Map<string, Set<string>>();
-  for (const [language, { answers }] of Object.entries(languages))
+  const inScope = Object.entries(languages).filter(([language]) => scope === ALL_LANGUAGES || scope === language);
+  for (const [language, { answers }] of inScope)
     for (const [matter, words] of [...Object.entries(answers.matters), ...calendarMatters(language)])
       for (const term of termsIn(words, language)) {
         mattersOf.set(term, (mattersOf.get(term) ?? new Set()).add(matter));
@@ -35,7 +38,7 @@ function calendarMatters(language: string): [matter: string, name: string][] {
 
 /** The matters of a term, as the language files name them. */
 export function mattersIn(term: string): ReadonlySet<string> {
-  return matterTable().mattersOf.get(term) ?? NONE;
+  return matterTable(ALL_LANGUAGES).mattersOf.get(term) ?? NONE;
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -54,23 +57,40 @@ export function isCommon(term: string, language: string): boolean {
   return commonTerms(language).has(term);
 }
 
-/** The terms of a vocabulary that match a word of a question in any of its forms. */
+/**
+ * The terms of a vocabulary that match a word of a question in any of its forms. What a word means in another language than that of the
+ * question, the first of `spoken`, or of the text counts only if nothing else matches: "cameras" are no Italian rooms. An everyday
+ * word is no typing error.
+ */
 export function likenessOf(
   forms: readonly string[],
   vocabulary: ReadonlyMap<string, unknown>,
-  language: string,
+  spoken: readonly string[],
 ): Likeness {
-  const found = new Map<string, number>();
-  const { termsOf } = matterTable();
-  const related = new Set(forms.flatMap((form) => [...mattersIn(form)].flatMap((matter) => [...termsOf.get(matter)!])));
+  const [language = ""] = spoken;
   const inCompounds = isCompounding(language);
-  for (const term of vocabulary.keys()) {
-    if (forms.includes(term)) found.set(term, 1);
-    else if (related.has(term) || forms.some((form) => isRelated(form, term, inCompounds))) found.set(term, ALIKE);
+  const [own, foreign] = [spoken, [ALL_LANGUAGES]].map((scopes) => termsAlike(forms, scopes));
+  const isEveryday = isCommon(forms[0]!, language);
+  const passes = [
+    (term: string) => own!.has(term) || forms.some((form) => isRelated(form, term, inCompounds)),
+    (term: string) => foreign!.has(term),
+    (term: string) => !isEveryday && forms.some((form) => isSlip(form, term)),
+  ];
+  const found = new Map<string, number>();
+  for (const isAlike of passes) {
+    if (found.size > 0) break;
+    for (const term of vocabulary.keys())
+      if (forms.includes(term)) found.set(term, 1);
+      else if (isAlike(term)) found.set(term, ALIKE);
   }
-  if (found.size === 0)
-    for (const term of vocabulary.keys()) if (forms.some((form) => isSlip(form, term))) found.set(term, ALIKE);
   return found;
+}
+
+/** The terms of the matters that some forms of a word have in some languages. */
+function termsAlike(forms: readonly string[], scopes: readonly string[]): ReadonlySet<string> {
+  const tables = scopes.map(matterTable);
+  const matters = tables.flatMap(({ mattersOf }) => forms.flatMap((form) => [...(mattersOf.get(form) ?? NONE)]));
+  return new Set(tables.flatMap(({ termsOf }) => matters.flatMap((matter) => [...(termsOf.get(matter) ?? NONE)])));
 }
 
 /** True for one of some words with letters left out or swapped. Another or one more letter mostly makes another word: "booth", "both". */
