@@ -1319,11 +1319,12 @@ t.test("a word is read in another language only if nothing else matches it", asy
   t.notMatch(replyTo(kennels, readQuestion("what time does the vet go out", "en")).units[0]?.text, /Packs/);
 });
 
-t.test("an everyday word is no misspelling", async (t) => {
+t.test("an everyday word is no misspelling, and letters with a digit are one word", async (t) => {
   const camping = libraryFrom([
     pageSource("<h2>Annulation</h2><p>L'assurance coûte 3 % du séjour.</p>", { language: "fr" }),
   ]);
   t.equal(replyTo(camping, readQuestion("y a-t-il un court de tennis", "fr")).kind, "none");
+  t.same(termsIn("DELF A2 à 9h30, 3 kg de MP3", "fr"), ["delf", "a2", "9", "h", "30", "3", "kg", "mp3"]);
 });
 
 t.test("a short word is no misspelling of another one", async (t) => {

@@ -45,7 +45,9 @@ const MAX_NUMBER_WORDS = 7;
 const ONE = new RegExp(`^(?:${alternatives("one", "articles")}) ?`);
 const MAX_TERM_LENGTH = 40;
 
-const TOKEN = /\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
+/** "A2" and "S7" are words, whose numbers alone would also be those of "B2" and "row 7". */
+const TOKEN =
+  /(?<![\p{L}\p{N}])\p{L}{1,2}\d(?![\p{L}\p{N}])|\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
 
 /**
  * The words of a text in their order: stemmed by the rules of its language, numbers as digits (those that are written out too),
