@@ -10,6 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import type { Redis } from "ioredis";
+import { documentKey } from "../core/knowledge/documents.ts";
 import { readEnv } from "../core/platform/env.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, mastersOf } from "../core/store/redis.ts";
@@ -103,16 +104,22 @@ async function kindsOf(server: Redis): Promise<Map<string, number>> {
   return counts;
 }
 
-/** Each list of a handle and the records that it names. */
-const lists = [
+interface RecordList {
+  list: (handle: string) => string;
+  record: (handle: string, id: string) => string;
+}
+
+/** Each list of a handle and the records that it names, if they don't expire. */
+const lists: RecordList[] = [
   { list: keys.pages, record: keys.page },
+  { list: keys.documents, record: documentKey },
   { list: keys.leads, record: keys.lead },
   { list: keys.campaigns, record: keys.campaign },
   { list: keys.senders, record: keys.sender },
   { list: keys.templates, record: keys.template },
   { list: keys.schedules, record: keys.schedule },
   { list: keys.eventTypes, record: keys.eventType },
-  { list: (handle: string) => keys.bookings(handle, "ALL"), record: keys.booking },
+  { list: (handle) => keys.bookings(handle, "ALL"), record: keys.booking },
   { list: keys.webhooks, record: keys.webhook },
   { list: keys.credentials, record: keys.credential },
 ];
@@ -123,12 +130,21 @@ async function missing(redis: Redis): Promise<string[]> {
   for await (const found of redis.scanStream({ match: keys.handle("*"), count: batch }) as AsyncIterable<string[]>)
     for (const key of found) {
       const name = handle.exec(key)?.[1];
-      if (name !== undefined) for (const one of lists) lost.push(...(await missingOf(redis, name, one)));
+      if (name === undefined) continue;
+      for (const one of [...lists, ...(await rulesOf(redis, name))]) lost.push(...(await missingOf(redis, name, one)));
     }
   return lost;
 }
 
-async function missingOf(redis: Redis, handle: string, { list, record }: (typeof lists)[number]): Promise<string[]> {
+async function rulesOf(redis: Redis, handle: string): Promise<RecordList[]> {
+  const campaigns = await redis.zrange(keys.campaigns(handle), 0, "-1");
+  return campaigns.map((campaignId) => ({
+    list: () => keys.rules(handle, campaignId),
+    record: (_, ruleId) => keys.rule(handle, campaignId, ruleId),
+  }));
+}
+
+async function missingOf(redis: Redis, handle: string, { list, record }: RecordList): Promise<string[]> {
   const names = (await redis.zrange(list(handle), 0, "-1")).map((id) => record(handle, id));
   const exists = await Promise.all(names.map((name) => redis.exists(name)));
   return names.filter((_, at) => exists[at] === 0);

@@ -1,6 +1,7 @@
 import { cp, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import t from "tap";
+import { documentKey } from "../core/knowledge/documents.ts";
 import { keys } from "../core/store/keys.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { startRedis } from "../fixtures/redis.ts";
@@ -23,13 +24,16 @@ t.test("a backup that was taken while the service runs restores every record", a
   for (const { differences } of found)
     for (const kind of ["handle", "page", "lead", "booking", "message"]) t.notOk(differences[kind], kind);
   // The drill sees what a broken copy lacks.
-  const [leadId = ""] = await runtime.redis.zrange(keys.leads("acme"), 0, "0");
-  await runtime.redis.del(keys.lead("acme", leadId));
+  const first = async (list: string) => (await runtime.redis.zrange(list, 0, "0"))[0] ?? "";
+  const campaignId = await first(keys.campaigns("acme"));
+  const records = [
+    keys.lead("acme", await first(keys.leads("acme"))),
+    documentKey("acme", await first(keys.documents("acme"))),
+    keys.rule("acme", campaignId, await first(keys.rules("acme", campaignId))),
+  ];
+  for (const record of records) t.equal(await runtime.redis.del(record), 1, record);
   const broken = await drill(runtime.redis, { url: redis.url });
-  t.same(
-    broken.flatMap(({ missing }) => missing),
-    [keys.lead("acme", leadId)],
-  );
+  t.same(broken.flatMap(({ missing }) => missing).sort(), records.sort());
 });
 
 t.test("a service restored from the files of its Redis continues", async (t) => {
