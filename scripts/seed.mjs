@@ -1,4 +1,4 @@
-/** Writes the demo handle of fixtures/demo into a running service, through its API. A second run updates everything. */
+/** Writes the demo handle of fixtures/demo into a running service, through its API. A second run updates settings, pages and documents. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root, Unready } from "./setup.mjs";
