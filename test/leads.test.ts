@@ -252,6 +252,7 @@ t.test("invalid leads are refused by field, and nothing is stored", async (t) =>
       "/fields",
     ],
     [{ email: "a@example.com", long: "x".repeat(5001) }, "/long"],
+    [{ email: "a@example.com", long: "\u{1f600}".repeat(5001) }, "/long"],
   ];
   for (const [body, path] of bad) {
     const answer = await lead(service, body).expect(400);
@@ -264,6 +265,7 @@ t.test("invalid leads are refused by field, and nothing is stored", async (t) =>
     code: "payload_too_large",
   });
   t.same((await owner.get("/v2/handles/acme/leads").expect(200)).body.leads, []);
+  await lead(service, { email: "a@example.com", long: "\u{1f600}".repeat(5000) }).expect(202);
 });
 
 t.test("a visitor's lead is never refused over decoration", async (t) => {

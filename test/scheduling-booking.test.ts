@@ -396,6 +396,7 @@ t.test("questions are answered as their kind asks", async (t) => {
     ["company", ["Acme"]],
     ["company", "a\nb"],
     ["company", "x".repeat(1001)],
+    ["company", "\u{1f600}".repeat(1001)],
     ["story", "x".repeat(10_001)],
     ["mail", "nobody"],
     ["phone", "call me"],
@@ -427,7 +428,7 @@ t.test("questions are answered as their kind asks", async (t) => {
     });
   const answers = {
     company: " Acme ",
-    story: "one\ntwo",
+    story: `one\n${"\u{1f600}".repeat(9_996)}`,
     mail: "a@example.com",
     phone: "+49 (0)30 12 34 56",
     size: 12.5,

@@ -10,7 +10,7 @@ import {
 } from "../../schemas/leads.ts";
 import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
-import { firstCharacters } from "../platform/characters.ts";
+import { firstCharacters, isLonger } from "../platform/characters.ts";
 import { Fail, invalid, pointerTo } from "../platform/errors.ts";
 import { ResponseRefused } from "../platform/exchange.ts";
 import { parseJson } from "../platform/json.ts";
@@ -141,7 +141,7 @@ function customFields(list: { path: string; name: string; value: unknown }[]): R
     if (isNested(value)) throw invalid(path, "must be a string, a number, a boolean or a list of them");
     const values = [value ?? []].flat();
     const text = values.join(", ").trim();
-    if (text.length > MAX_VALUE_LENGTH) throw invalid(path, `is longer than ${MAX_VALUE_LENGTH} characters`);
+    if (isLonger(text, MAX_VALUE_LENGTH)) throw invalid(path, `is longer than ${MAX_VALUE_LENGTH} characters`);
     return values.length === 0 ? [] : [[name, text]];
   });
   const fields: Record<string, string> = Object.fromEntries(entries);

@@ -39,6 +39,12 @@ export function firstCharacters(text: string, maxLength: number): string {
   return [...text.trim()].slice(0, maxLength).join("").trimEnd();
 }
 
+/** True for a text of more than `limit` characters, which are Unicode code points. */
+export function isLonger(text: string, limit: number): boolean {
+  // A text has no more code points than UTF-16 units, so most texts need no counting.
+  return text.length > limit && [...text].length > limit;
+}
+
 /** At most the first `limit` UTF-16 units, cut after a word if possible and never inside a code point. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;

@@ -1,7 +1,7 @@
 import type { InputError } from "../../schemas/errors.ts";
 import type { BookingField } from "../../schemas/scheduling.ts";
 import { isAddress } from "../platform/address.ts";
-import { isBlank, withoutTabs } from "../platform/characters.ts";
+import { isBlank, isLonger, withoutTabs } from "../platform/characters.ts";
 import { Fail } from "../platform/errors.ts";
 import { isPhoneNumber, typedDigits, typedText } from "../platform/typed.ts";
 
@@ -52,7 +52,7 @@ const readings: Partial<Record<BookingField["type"], (text: string) => string>> 
 
 function line(text: string): string | undefined {
   if (/\p{Cc}/u.test(text)) return "is not one line";
-  return text.length > MAX_LINE_LENGTH ? `is longer than ${MAX_LINE_LENGTH} characters` : undefined;
+  return isLonger(text, MAX_LINE_LENGTH) ? `is longer than ${MAX_LINE_LENGTH} characters` : undefined;
 }
 
 /** A check of one line, which is short before anything else is read from it. */
@@ -61,7 +61,7 @@ function lineOf(fits: (text: string) => boolean, fault: string): Check {
 }
 
 const area: Check = (text) =>
-  text.length > MAX_TEXT_LENGTH ? `is longer than ${MAX_TEXT_LENGTH} characters` : undefined;
+  isLonger(text, MAX_TEXT_LENGTH) ? `is longer than ${MAX_TEXT_LENGTH} characters` : undefined;
 /** Spaces around an option don't count, as around every answer. */
 const choice: Check = (text, { options = [] }) =>
   options.some((option) => option.trim() === text) ? undefined : "is not one of the options";
