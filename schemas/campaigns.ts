@@ -32,7 +32,7 @@ export const triggerEvents = Object.values(triggers).map(({ event }) => event);
 export const MIN_DELAY_MINUTES = 15;
 export const MAX_DELAY_MINUTES = 43_200;
 
-/** Names of a lead's snapshot, which every campaign mail may use (docs/reference.md, "Campaigns"). */
+/** Names of a lead's snapshot, which every campaign mail may use (docs/reference.md, "Email rules"). */
 export const snapshotNames = [
   "leadId",
   "email",

@@ -131,7 +131,7 @@ export const identityAnswer = s.object({ identity, senderProfiles: s.array(sende
 
 // templates
 
-/** Longest subject in characters and longest body in bytes of UTF-16 code units. */
+/** Longest subject and longest body in characters. */
 const MAX_SUBJECT_LENGTH = 500;
 const MAX_BODY_LENGTH = 262_144;
 

@@ -204,7 +204,7 @@ export type Input<N extends string, S = typeof nothing> = Infer<S> & { [K in N]:
 
 /** What the service writes on a resource with each change. */
 export const stamps = { version: integer(1), createdAt: instant, updatedAt: instant };
-/** The version that the caller has seen: `version_conflict` if it has changed (docs/reference.md, "Requests"). */
+/** The version that the caller has seen: `version_conflict` if it has changed (docs/reference.md, "Updates"). */
 export const expected = { expectedVersion: optional(integer(0)) };
 
 /** One page of a list under its name, and the cursor of the next page. */

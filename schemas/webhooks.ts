@@ -69,7 +69,7 @@ export const schedulingEventTypes = webhookEventTypes.filter((type) => type.star
 
 const derived = s.ignored("webhookId", "secret", "status", "createdAt");
 
-/** `POST …/scheduling/webhooks`; without `events` the endpoint gets all. */
+/** `POST …/webhooks`; without `events` the endpoint gets all, at the older path `…/scheduling/webhooks` all of scheduling. */
 export const newWebhook = s.object({
   url: s.webAddress,
   events: s.optional(s.array(s.oneOf(...webhookEventTypes), { minItems: 1, uniqueItems: true })),

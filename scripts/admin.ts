@@ -47,7 +47,7 @@ interface Command {
   run: (admin: Admin, options: Options) => Promise<unknown>;
 }
 
-/** Every command (docs/reference.md, "Operations") with its options and its description. Each prints its result as one JSON object. */
+/** Every command with its options. Each prints its result as one JSON object. */
 const commands: Record<string, Command> = {
   "create-handle": command(
     { needed: ["handle", "account", "owner"], optional: ["email"], flags: ["no-assistant"] },

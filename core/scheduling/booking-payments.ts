@@ -18,7 +18,7 @@ import {
   toBookingAnswer,
 } from "./ledger.ts";
 
-/** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Payments"). */
+/** Domain minutes for which an unpaid booking holds its slot, and minutes for which its checkout is open (docs/reference.md, "Bookings"). */
 export const HOLD_MINUTES = 35;
 const CHECKOUT_MINUTES = 31;
 

@@ -5,7 +5,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { transact } from "../store/redis.ts";
 
-/** Retention of events and deliveries in ms (docs/reference.md, "Webhooks"). */
+/** Retention of events and deliveries in ms (docs/reference.md, "Webhook delivery"). */
 export const EVENT_TTL_MS = 30 * 86_400_000;
 
 interface NewEvent {
