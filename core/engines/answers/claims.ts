@@ -14,8 +14,8 @@ import { termsIn, wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
 const MIN_SHARE = { withFigure: 0.45, plain: 0.64 };
-/** Most clauses of a sentence between which two facts are looked for: each place costs a search. */
-const MAX_FACT_CLAUSES = 8;
+/** Most clauses of a part of a sentence: each part costs a search. */
+const MAX_PART_CLAUSES = 4;
 /** The weight of a word of price next to an amount. */
 const IMPLIED = 0.2;
 /** The weight of a name that no public text has: no witness can outweigh it. */
@@ -75,21 +75,36 @@ export class ClaimChecker {
     return allOf(open.map((figure) => witnesses.find(({ figures }) => holdsFigure(figures, figure))));
   }
 
-  /** One witness of a claim, one for each clause with a figure, or one for each of two facts. */
+  /** One witness of a claim, one for each of its facts, or those of one section that say it in parts. */
   #supporting(claim: Claim, text: string, sections: readonly Section[]): Witness[] | undefined {
-    const texts = clauseTexts(text, claim.language);
-    const claimsOf = (parts: readonly string[]) => parts.map((part) => this.#claimOf(part, claim.language));
-    const claims = claimsOf(texts).filter(({ figures }) => figures.length > 0);
+    const parts = this.#partsOf(clauseTexts(text, claim.language), claim.language);
+    const clauses = parts.flatMap((from) => from.slice(-1)).filter(({ figures }) => figures.length > 0);
     const one = this.#supported(claim, sections);
-    const isSwapped = one && claims.some((clause) => !figuresAgree(one, this.#witnessesOf(one.unit.section), clause));
+    const isSwapped = one && clauses.some((clause) => !figuresAgree(one, this.#witnessesOf(one.unit.section), clause));
     if (one && !isSwapped) return [one];
-    if (claims.length > 1) return allOf(claims.map((clause) => this.#supported(clause, sections)));
-    for (let at = 1; at < Math.min(texts.length, MAX_FACT_CLAUSES); at++) {
-      const facts = claimsOf([texts.slice(0, at), texts.slice(at)].map((part) => part.join(" ; ")));
-      const found = facts.every(isFact) ? allOf(facts.map((fact) => this.#supported(fact, sections))) : undefined;
-      if (found) return found;
-    }
-    return undefined;
+    const isInOne = (section: Section) => this.#inParts(parts, [section], isTelling);
+    return this.#inParts(parts, sections, isFact) ?? firstOf(sections, isInOne);
+  }
+
+  /** The claims of some clauses in a row, by the first of them and the longest first; never that of all clauses. */
+  #partsOf(clauses: readonly string[], language: string): Claim[][] {
+    return clauses.map((_, from) => {
+      const most = Math.min(MAX_PART_CLAUSES, clauses.length - Math.max(1, from));
+      const lengths = Array.from({ length: most }, (_, less) => most - less);
+      return lengths.map((length) => this.#claimOf(clauses.slice(from, from + length).join(" ; "), language));
+    });
+  }
+
+  /** A witness for each part of a sentence, if it can be cut into such as have one. */
+  #inParts(parts: Claim[][], sections: readonly Section[], isPart: (claim: Claim) => boolean): Witness[] | undefined {
+    const found: (Witness[] | undefined)[] = [...parts.map(() => undefined), []];
+    for (let from = parts.length - 1; from >= 0; from--)
+      found[from] = firstOf(parts[from]!, (part, at) => {
+        const rest = found[from + parts[from]!.length - at];
+        const witness = rest && isPart(part) ? this.#supported(part, sections) : undefined;
+        return witness && [witness, ...rest!];
+      });
+    return found[0];
   }
 
   /** True if a clause of a text has a name that no public text has, or says what a witness denies. */
@@ -175,11 +190,25 @@ function isFact({ words, figures }: Claim): boolean {
   return words.filter(({ isCommon }) => !isCommon).length + Math.min(1, figures.length) > 1;
 }
 
+/** True for a claim that says something beside others of its section. */
+function isTelling({ words, figures, isNegated }: Claim): boolean {
+  return words.length > 1 || figures.length > 0 || isNegated;
+}
+
 function withoutLinks(text: string): string {
   return text.replace(
     /\[([^\][]*)\]\(\s*<?(?:(?:mailto|tel):)?([^\s)<>]{0,2000})(?:[\s>][^)]{0,500})?\)/gi,
     "$1 ; $2 ; ",
   );
+}
+
+/** The first result for one of some values. */
+function firstOf<T, R>(values: readonly T[], resultOf: (value: T, at: number) => R | undefined): R | undefined {
+  for (const [at, value] of values.entries()) {
+    const result = resultOf(value, at);
+    if (result !== undefined) return result;
+  }
+  return undefined;
 }
 
 function allOf<T>(found: readonly (T | undefined)[]): T[] | undefined {
