@@ -115,9 +115,12 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const linesOf = (texts: readonly string[]) => texts.map((line) => lineOf(line, language));
   const whole = [readLine(text, language), ...linesOf(above)];
   const figures = [...whole, ...linesOf([...headings, ...columns])].flatMap((line) => [...line.figures]);
-  // "Not included" negates what it introduces, and "No" answers the question of a heading.
-  const isDenied = above.some((line) =>
-    line.endsWith("?") ? isNegated(text.split(" ", 1)[0]!, language) : lineOf(line, language).isNegated,
+  // "Not included" negates what it introduces: as a heading its items, but no row and no sentence. "No" answers the question of a heading.
+  const isOwn = kind === "row" || (kind === "text" && /[.!?]$/.test(text));
+  const isDenied = above.some((line, at) =>
+    line.endsWith("?")
+      ? isNegated(text.split(" ", 1)[0]!, language)
+      : lineOf(line, language).isNegated && !(isOwn && at === 0),
   );
   return {
     unit,
