@@ -29,6 +29,8 @@ interface State extends Partial<RouteMatch> {
   requestId: string;
   pageHost?: string;
   handle?: string;
+  /** The id of what it has created. */
+  createdId?: string | undefined;
 }
 
 /** Codes of the errors of a connection that the client has closed, or on which it doesn't speak HTTP. */
@@ -83,6 +85,7 @@ async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promis
   const moved = movedPage(runtime, found, ctx);
   if (moved) sendView(ctx, moved);
   else await serve(runtime, found, ctx);
+  if (ctx.status === 201) locate(routes, ctx);
 }
 
 /** What no host contains (RFC 3986, section 3.2.2). */
@@ -135,6 +138,13 @@ function preflight(method: string): Record<string, string> {
   };
 }
 
+/** Names the address of what a POST has created (RFC 9110, section 9.3.3), if it can be read there. */
+function locate(routes: RowRouter, ctx: Context): void {
+  const { createdId = "" } = ctx.state as State;
+  const address = `${ctx.path.replace(/\/$/, "")}/${encodeURIComponent(createdId)}`;
+  if (createdId !== "" && routes.find(address, "GET")) ctx.set("Location", address);
+}
+
 /** Runs a row: access, guard, input, function, presenter. */
 async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Context): Promise<void> {
   const state = Object.assign(ctx.state as State, { row, parameters });
@@ -157,7 +167,8 @@ async function serve(runtime: Runtime, { row, parameters }: RouteMatch, ctx: Con
     throw error;
   });
   const writer = isWrite(row) ? { handle, userId: caller.userId ?? "" } : row.audited?.(result as never);
-  if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, result), ...writer });
+  state.createdId = row.createdId?.(result as never);
+  if (writer) void recordWrite(runtime, { ...auditEntry(row, parameters, state.createdId), ...writer });
   if (isStream(result) && !row.view) await sendStream(ctx, result);
   else sendView(ctx, await viewOf(runtime, ctx, { row, input, result }));
 }
@@ -205,9 +216,9 @@ function isWrite({ access, method, isReadOnly = false }: Row): boolean {
 function auditEntry(
   row: Row,
   { handle: _, email: _address, token: _token, ...named }: RouteMatch["parameters"],
-  result: unknown,
+  createdId: string | undefined,
 ) {
-  const ids = [...Object.values(named), row.auditedId?.(result as never)];
+  const ids = [...Object.values(named), createdId];
   const subject = ids.filter(Boolean).join("/");
   return { route: `${row.method} ${row.path}`, subject };
 }

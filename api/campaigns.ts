@@ -24,7 +24,7 @@ const ruleFailures = [
 export const campaignRows: Row[] = [
   route(`POST ${campaigns}`, creator, shape.newCampaign, core.createCampaign, {
     status: 201,
-    auditedId: ({ campaign }) => campaign.campaignId,
+    createdId: ({ campaign }) => campaign.campaignId,
     returns: object({ campaign: shape.campaign }),
     description: "Without `campaignId` one is generated.",
     failures: ["campaign_already_exists"],
@@ -39,7 +39,7 @@ export const campaignRows: Row[] = [
   }),
   route(`POST ${rules}`, operator, shape.newRule, core.createRule, {
     status: 201,
-    auditedId: ({ rule }) => rule.ruleId,
+    createdId: ({ rule }) => rule.ruleId,
     returns: object({ rule: shape.rule }),
     summary: "Create an email rule",
     description:
@@ -72,7 +72,7 @@ export const campaignRows: Row[] = [
   }),
   route("POST /v2/handles/:handle/conversions", creator, shape.newConversion, recordConversion, {
     status: 202,
-    auditedId: ({ conversion }) => conversion.conversionId,
+    createdId: ({ conversion }) => conversion.conversionId,
     returns: object({ conversion: shape.conversion }),
     description: "Triggers the rules of the campaign with the trigger `CONVERSION`.",
     failures: ["campaign_not_found", "lead_not_found"],

@@ -70,7 +70,7 @@ export const emailRows: Row[] = [
   }),
   route(`POST ${email}/templates`, operator, shape.newTemplate, core.createTemplate, {
     status: 201,
-    auditedId: ({ template }) => template.templateId,
+    createdId: ({ template }) => template.templateId,
     returns: object({ template: shape.template }),
     description:
       "At least one of `html` and `text` is required; `text` is derived from `html` if it is absent. Placeholders are `{{name}}`.",
@@ -102,7 +102,7 @@ export const emailRows: Row[] = [
   }),
   route(`POST ${email}/messages`, operator, shape.newMessage, core.sendMessage, {
     status: 202,
-    auditedId: ({ message }) => message.messageId,
+    createdId: ({ message }) => message.messageId,
     returns: object({ message: shape.message }),
     idempotent: true,
     description:
@@ -149,7 +149,7 @@ export const emailRows: Row[] = [
   route(`POST ${email}/suppressions`, operator, shape.newSuppression, core.addSuppression, {
     status: 201,
     // The id would be an address, which is content.
-    auditedId: () => "",
+    createdId: () => "",
     returns: object({ suppression: shape.suppression }),
     summary: "Suppress an address",
     description: "The address gets no more mail of this handle.",

@@ -26,7 +26,7 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${provider}/oauth/callback`, creator, shape.oauthCallback, core.finishAuthorization, {
     status: 201,
-    auditedId: ({ credential }) => credential.credentialId,
+    createdId: ({ credential }) => credential.credentialId,
     returns: object({ credential: shape.credential }),
     summary: "Finish connecting an account",
     description: "Exchanges the code that the provider sent to the browser. Only the user who started can finish.",
@@ -46,7 +46,7 @@ export const integrationRows: Row[] = [
   }),
   route(`POST ${integrations}/caldav/credentials`, creator, shape.newCaldavCredential, core.connectCaldav, {
     status: 201,
-    auditedId: ({ credential }) => credential.credentialId,
+    createdId: ({ credential }) => credential.credentialId,
     returns: object({ credential: shape.credential }),
     summary: "Connect a CalDAV account",
     description: "Logs in at the calendar server first. `detail` says why a connection failed.",
@@ -63,7 +63,7 @@ export const integrationRows: Row[] = [
     shape.selectedCalendars,
     core.selectCalendars,
     {
-      auditedId: ({ selectedCalendars }) => selectedCalendars.credentialId,
+      createdId: ({ selectedCalendars }) => selectedCalendars.credentialId,
       returns: object({ selectedCalendars: shape.selectedCalendars }),
       summary: "Select the calendars of an account",
       description:

@@ -8,7 +8,7 @@ const documents = "/v2/handles/:handle/knowledge/documents";
 export const knowledgeRows: Row[] = [
   route(`POST ${documents}`, creator, shape.newDocument, core.createDocument, {
     status: 202,
-    auditedId: ({ document }) => document.documentId,
+    createdId: ({ document }) => document.documentId,
     returns: object({ document: shape.documentWithContent }),
     description:
       "The document can be found by its words at once; vectors are added in the background. The tag `public-page-agent` lets the assistant of every page quote it.",

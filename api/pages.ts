@@ -10,7 +10,7 @@ const pages = "/v2/handles/:handle/pages";
 export const pageRows: Row[] = [
   route(`POST ${pages}`, creator, shape.newPage, core.createPage, {
     status: 201,
-    auditedId: ({ page }) => page.pageSlug,
+    createdId: ({ page }) => page.pageSlug,
     returns: object({ page: shape.page }),
     description:
       "A page is a DRAFT unless `status` says PUBLISHED. `content` and `teaser` are HTML fragments that are checked by parsing.",

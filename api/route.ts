@@ -83,8 +83,8 @@ interface Columns<R> {
   logged: boolean;
   /** True for a POST that changes no data of the owner; the audit stream records writes only. */
   isReadOnly: boolean;
-  /** The audited id of the result, for a POST whose path has no id of it. */
-  auditedId: (result: R) => string;
+  /** The id of the result, for a POST whose path has no id of it: the audit stream records it, and `Location` leads to it. */
+  createdId: (result: R) => string;
   /** Who wrote to which handle on a page for browsers, whose path and header name neither; undefined if nothing was written. */
   audited: (result: R) => { userId: string; handle: string } | undefined;
   /** The only thing logged about a failure: `assistant` makes `assistant.request.failed`. */

@@ -29,7 +29,7 @@ const unchanged = { 304: "The copy whose `ETag` is in `If-None-Match` is current
 export const schedulingRows: Row[] = [
   route(`POST ${schedules}`, creator, shape.newSchedule, core.putSchedule, {
     created: 201,
-    auditedId: ({ schedule }) => schedule.scheduleId,
+    createdId: ({ schedule }) => schedule.scheduleId,
     returns: object({ schedule: shape.schedule }),
     summary: "Create or replace a schedule",
     description: "Without `scheduleId` one is generated. The rows of a date in `overrides` replace its weekly hours.",
@@ -41,7 +41,7 @@ export const schedulingRows: Row[] = [
   route(`DELETE ${schedules}/:scheduleId`, creator, nothing, core.deleteSchedule),
   route(`POST ${eventTypes}`, creator, shape.newEventType, core.createEventType, {
     status: 201,
-    auditedId: ({ eventType }) => eventType.eventTypeId,
+    createdId: ({ eventType }) => eventType.eventTypeId,
     returns: object({ eventType: shape.eventType }),
     description: "Without `scheduleId` the oldest schedule of the handle applies.",
     failures: ["schedule_not_found", "event_type_slug_taken"],
@@ -124,6 +124,7 @@ export const schedulingRows: Row[] = [
     ...visitor,
     subject: core.mustBePublic,
     status: 201,
+    createdId: ({ bookingUid }) => bookingUid,
     returns: shape.bookingAnswer,
     summary: "Book a slot",
     idempotent: true,
@@ -164,7 +165,7 @@ export const schedulingRows: Row[] = [
   route(`POST ${feed}`, creator, shape.newCalendarFeed, core.createCalendarFeed, {
     status: 201,
     returns: object({ feed: shape.calendarFeedWithAddress }),
-    auditedId: () => "calendar-feed",
+    createdId: () => "calendar-feed",
     summary: "Create or rotate the calendar feed",
     description:
       "Answers a secret address that any calendar can subscribe to; it is in this answer only. An earlier address ends at once.",

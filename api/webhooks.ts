@@ -18,7 +18,7 @@ function rowsAt(webhooks: WebhooksPath, create: typeof core.createWebhook, event
   return [
     route(`POST ${webhooks}`, creator, shape.newWebhook, create, {
       status: 201,
-      auditedId: ({ webhook }) => webhook.webhookId,
+      createdId: ({ webhook }) => webhook.webhookId,
       returns: object({ webhook: shape.webhookWithSecret }),
       summary: "Create a webhook",
       description: `The signing secret (\`whsec_…\`) is in this answer only. Without \`events\` the webhook receives ${events}. A handle has at most 50 webhooks.`,

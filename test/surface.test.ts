@@ -472,11 +472,11 @@ t.test("each write of an owner records who, what and when, and no content", asyn
   ]);
   t.notMatch(JSON.stringify(entries), /private/);
   const unnamed = rows(new Metrics(service.runtime)).filter(
-    ({ method, path, access, status, isReadOnly, auditedId }) =>
+    ({ method, path, access, status, isReadOnly, createdId }) =>
       method === "POST" &&
       access.kind === "handle" &&
       !isReadOnly &&
-      !auditedId &&
+      !createdId &&
       (status === 201 || !path.replace(":handle", "").includes(":")),
   );
   t.same(
@@ -603,6 +603,34 @@ t.test("no row of an owner refuses a field of the resource that it makes or chan
       `${method} ${path}: add them to \`s.ignored\` of its input, since a client may send back what it has read`,
     );
   }
+});
+
+t.test("what was created can be read at its Location, if it can be read alone", async (t) => {
+  const service = await startService(t);
+  const owner = await service.handle("acme");
+  const handled = "/v2/handles/acme";
+  const hours = [0, 1, 2, 3, 4, 5, 6].map((day) => ({ day, startTime: "00:00", endTime: "24:00" }));
+  const made: [path: string, body: object][] = [
+    [`${handled}/pages`, { pageSlug: "a", title: "A" }],
+    [`${handled}/pages/`, { pageSlug: "b", title: "B" }],
+    [`${handled}/scheduling/schedules`, { timeZone: "UTC", weeklyAvailability: hours }],
+    [`${handled}/scheduling/event-types`, { slug: "a", title: "A", durationMinutes: 30 }],
+    [`${handled}/email/templates`, { templateId: "tmpl_a", name: "A", subject: "A", text: "A" }],
+    [`${handled}/webhooks`, { url: "http://127.0.0.1:1/hook" }],
+    [`${handled}/scheduling/webhooks`, { url: "http://127.0.0.1:1/hook" }],
+  ];
+  for (const [path, body] of made) {
+    const { headers } = await owner.post(path).send(body).expect(201);
+    await owner.get(headers.location as string).expect(200);
+  }
+  const event = "/v2/public/scheduling/acme/a";
+  const [start, end] = [1, 2].map((days) => new Date(Date.now() + days * 86_400_000).toISOString());
+  const [slot] = (await service.visitor.get(`${event}/slots?start=${start}&end=${end}`).expect(200)).body.slots;
+  const attendee = { name: "Ada", email: "ada@example.com" };
+  const booked = await service.visitor.post(`${event}/bookings`).send({ slot, attendee }).expect(201);
+  await service.visitor.get(booked.headers.location as string).expect(200);
+  const campaign = await owner.post(`${handled}/campaigns`).send({ name: "A" }).expect(201);
+  t.equal(campaign.headers.location, undefined, "there is no route for one campaign");
 });
 
 t.test("an owner can send back a resource as it was read", async (t) => {

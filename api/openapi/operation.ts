@@ -173,10 +173,14 @@ function successes(row: Row, around: Surroundings): Record<number, object> {
   const content = answerOf(row, around);
   const headers = { ...requestIdHeader, ...(idempotent ? replayedHeader : {}), ...(empty[304] ? etagHeader : {}) };
   const bare = Object.entries(empty).map(([code, description]) => {
-    const more = code === "303" ? locationHeader : {};
+    const more = code === "303" ? locationHeader("Where the browser goes on.") : {};
     return [code, { description, headers: { ...headers, ...more } }];
   });
-  const success = (code: number): object => ({ description: meanings[code] ?? "Success", headers, content });
+  const success = (code: number): object => {
+    const more =
+      code === 201 && row.createdId ? locationHeader("The address of what was created, if it can be read.") : {};
+    return { description: meanings[code] ?? "Success", headers: { ...headers, ...more }, content };
+  };
   return {
     [usual]: success(usual),
     ...(created ? { [created]: success(created) } : {}),
@@ -187,9 +191,9 @@ function successes(row: Row, around: Surroundings): Record<number, object> {
 const meanings: Record<number, string> = { 201: "Created", 202: "Accepted", 204: "Done" };
 const requestIdHeader = { "X-Request-Id": { $ref: "#/components/headers/RequestId" } };
 const replayedHeader = { "Idempotency-Replayed": { $ref: "#/components/headers/IdempotencyReplayed" } };
-const locationHeader = {
-  Location: { description: "Where the browser goes on.", schema: { type: "string", format: "uri-reference" } },
-};
+const locationHeader = (description: string) => ({
+  Location: { description, schema: { type: "string", format: "uri-reference" } },
+});
 const etagHeader = {
   ETag: { description: "Changes with the content (RFC 9110, section 8.8.3).", schema: { type: "string" } },
 };
