@@ -1,4 +1,5 @@
 import t from "tap";
+import { SmtpPool } from "../core/engines/mail/mail.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { eventually, type ServiceOptions } from "../fixtures/service.ts";
 import { startMailServer, startRudeServer } from "../fixtures/smtp.ts";
@@ -55,6 +56,23 @@ for (const at of ["hello", "recipient", "dot"] as const)
     rude.rudeness = undefined;
     await until(id, "SENT");
   });
+
+t.test(
+  "the content and its reply have a time of their own: ten minutes, or the mail would be sent twice",
+  async (t) => {
+    const server = await startMailServer(t, { onRcptTo: (_address, _session, done) => void setTimeout(done, 700) });
+    server.delay = 700;
+    const service = await startMailing(t, `${server.url}?sendTimeout=1000`, { workers: ["email"] });
+    const { send, read, until } = await makeSending(service);
+    const id = await send(["ann@far.example"]);
+    await until(id, "SENT");
+    t.same(types((await read(id)).timeline), ["QUEUED", "SENDING", "SENT"]);
+    const pool = new SmtpPool("smtp://127.0.0.1:9");
+    t.ok(pool.settings.socketTimeout >= 600_000, "RFC 5321, section 4.5.3.2.6");
+    t.ok(pool.settings.sendTimeout >= 600_000);
+    pool.close();
+  },
+);
 
 for (const [name, does] of [
   ["hangs", "hang"],

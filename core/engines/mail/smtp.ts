@@ -32,8 +32,9 @@ export class SmtpFailure extends Error {
 }
 
 /**
- * Options that SMTP_URL may change by query parameters with nodemailer's names; times in ms. `sendTimeout` is ours: the time for a whole mail
- * (RFC 5321, section 4.5.3.2.6), since a server that trickles its replies is never silent.
+ * Options that SMTP_URL may change by query parameters with nodemailer's names; times in ms. `sendTimeout` is ours: the time for the content
+ * and its reply, since a server that trickles its replies is never silent. A server that has the whole content may be delivering it, so both
+ * are at least the ten minutes of RFC 5321, section 4.5.3.2.6: the mail would be sent twice.
  */
 const defaults = {
   host: "localhost",
@@ -41,7 +42,7 @@ const defaults = {
   maxMessages: 100,
   connectionTimeout: 15_000,
   greetingTimeout: 30_000,
-  socketTimeout: 60_000,
+  socketTimeout: 600_000,
   socketCloseTimeout: 1000,
   idleTimeout: 30_000,
   sendTimeout: 600_000,
@@ -51,6 +52,9 @@ const defaults = {
   rateLimit: 0,
   rateDelta: 1000,
 };
+
+/** Ms for connecting and all commands, until the server takes the content. */
+const COMMANDS_TIMEOUT_MS = 180_000;
 
 /** Connections to the mail server, which nodemailer's pool keeps open between mails. The caller limits the concurrency. */
 export class SmtpPool {
@@ -68,25 +72,24 @@ export class SmtpPool {
     const envelope = { from, to: [to], size: content.length };
     // Set once a connection has logged in, and read only after the server's 354: nodemailer's errors don't tell the phase.
     let stream: Readable | undefined;
-    // The interface that the pool needs; nodemailer's own message would copy the bytes through three streams.
-    const message = {
-      getEnvelope: () => envelope,
-      getHeader: () => "",
-      messageId: () => "",
-      createReadStream() {
-        stream = Readable.from([content], { objectMode: false });
-        return stream;
-      },
-    };
-    return this.#inTime(
-      (signal) =>
-        new Promise<void>((resolve, reject) => {
-          const mail = { data: { signal }, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>;
-          this.#pool.send(mail, (error) =>
-            error ? reject(new SmtpFailure(phaseOf(error, stream), signal.reason ?? error)) : resolve(),
-          );
-        }),
-    );
+    return this.#inTime((signal, beginContent) => {
+      // The interface that the pool needs; nodemailer's own message would copy the bytes through three streams.
+      const message = {
+        getEnvelope: () => envelope,
+        getHeader: () => "",
+        messageId: () => "",
+        createReadStream() {
+          stream = contentStream(content, beginContent);
+          return stream;
+        },
+      };
+      return new Promise<void>((resolve, reject) => {
+        const mail = { data: { signal }, message } as unknown as MailMessage<SMTPPoolSentMessageInfo>;
+        this.#pool.send(mail, (error) =>
+          error ? reject(new SmtpFailure(phaseOf(error, stream), signal.reason ?? error)) : resolve(),
+        );
+      });
+    });
   }
 
   /** Connects and logs in, to check that the server works. */
@@ -103,18 +106,32 @@ export class SmtpPool {
     this.#pool.close({ force: true });
   }
 
-  /** Waits for work at most as long as a mail may take. The signal comes first, so that the work's own failure counts. */
-  async #inTime<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Waits for commands and then for the content, each for its time. The signal comes first, so that the work's own failure counts. */
+  async #inTime<T>(work: (signal: AbortSignal, beginContent: () => void) => Promise<T>): Promise<T> {
+    const { sendTimeout } = this.settings;
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    const allow = (ms: number): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => stop.abort(new Error("The server took too long.")), ms);
+    };
+    allow(Math.min(COMMANDS_TIMEOUT_MS, sendTimeout));
+    const working = work(stop.signal, () => allow(sendTimeout));
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        stop.abort(new Error("The server took too long."));
-        reject(stop.signal.reason as Error);
-      }, this.settings.sendTimeout);
+      stop.signal.addEventListener("abort", () => reject(stop.signal.reason as Error));
     });
-    return Promise.race([work(stop.signal), late]).finally(() => clearTimeout(timer));
+    return Promise.race([working, late]).finally(() => clearTimeout(timer));
   }
+}
+
+function contentStream(content: Buffer, begin: () => void): Readable {
+  return new Readable({
+    read() {
+      begin();
+      this.push(content);
+      this.push(null);
+    },
+  });
 }
 
 function phaseOf({ command }: { command?: string | undefined }, stream: Readable | undefined): SmtpPhase {
