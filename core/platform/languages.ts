@@ -33,35 +33,47 @@ import { stopwords as spanishStopWords } from "@orama/stopwords/spanish";
 import { stopwords as swedishStopWords } from "@orama/stopwords/swedish";
 import { stopwords as turkishStopWords } from "@orama/stopwords/turkish";
 import { LRUCache } from "lru-cache";
+import { toCardinal as germanNumber } from "n2words/de-DE";
+import { toCardinal as englishNumber } from "n2words/en-GB";
+import { toCardinal as spanishNumber } from "n2words/es-ES";
+import { toCardinal as frenchNumber } from "n2words/fr-FR";
+import { toCardinal as italianNumber } from "n2words/it-IT";
+import { toCardinal as dutchNumber } from "n2words/nl-NL";
+import { toCardinal as portugueseNumber } from "n2words/pt-PT";
+import { toCardinal as swedishNumber } from "n2words/sv-SE";
 import { detectAll } from "tinyld/light";
 import { languages } from "../../schemas/languages.ts";
 
 interface Grammar {
   stem: (word: string) => string;
   stopWords: ReadonlySet<string>;
+  /** Writes a number out. */
+  numeral?: (value: number) => string;
+  /** True if compounds are one word, so that a word may stand inside another. */
+  isCompounding?: boolean;
 }
 
 /** Languages with a stemmer, by code (ISO 639-1), and those that only have a file. */
 const grammars: Record<string, Grammar> = {
-  en: grammar("en", english, englishStopWords),
-  de: grammar("de", german, germanStopWords),
-  fr: grammar("fr", french, frenchStopWords),
-  es: grammar("es", spanish, spanishStopWords),
-  it: grammar("it", italian, italianStopWords),
-  nl: grammar("nl", dutch, dutchStopWords),
-  pt: grammar("pt", portuguese, portugueseStopWords),
-  ar: grammar("ar", arabic, arabicStopWords),
-  da: grammar("da", danish, danishStopWords),
-  el: grammar("el", greek, greekStopWords),
-  fi: grammar("fi", finnish, finnishStopWords),
-  hu: grammar("hu", hungarian, hungarianStopWords),
-  no: grammar("no", norwegian, norwegianStopWords),
-  ro: grammar("ro", romanian, romanianStopWords),
-  ru: grammar("ru", russian, russianStopWords),
-  sv: grammar("sv", swedish, swedishStopWords),
-  tr: grammar("tr", turkish, turkishStopWords),
+  en: grammar("en", [english, englishStopWords], { numeral: englishNumber }),
+  de: grammar("de", [german, germanStopWords], { numeral: germanNumber, isCompounding: true }),
+  fr: grammar("fr", [french, frenchStopWords], { numeral: frenchNumber }),
+  es: grammar("es", [spanish, spanishStopWords], { numeral: spanishNumber }),
+  it: grammar("it", [italian, italianStopWords], { numeral: italianNumber }),
+  nl: grammar("nl", [dutch, dutchStopWords], { numeral: dutchNumber, isCompounding: true }),
+  pt: grammar("pt", [portuguese, portugueseStopWords], { numeral: portugueseNumber }),
+  ar: grammar("ar", [arabic, arabicStopWords]),
+  da: grammar("da", [danish, danishStopWords], { isCompounding: true }),
+  el: grammar("el", [greek, greekStopWords]),
+  fi: grammar("fi", [finnish, finnishStopWords], { isCompounding: true }),
+  hu: grammar("hu", [hungarian, hungarianStopWords], { isCompounding: true }),
+  no: grammar("no", [norwegian, norwegianStopWords], { isCompounding: true }),
+  ro: grammar("ro", [romanian, romanianStopWords]),
+  ru: grammar("ru", [russian, russianStopWords]),
+  sv: grammar("sv", [swedish, swedishStopWords], { numeral: swedishNumber, isCompounding: true }),
+  tr: grammar("tr", [turkish, turkishStopWords]),
 };
-for (const language of Object.keys(languages)) grammars[language] ??= grammar(language, (word) => word, []);
+for (const language of Object.keys(languages)) grammars[language] ??= grammar(language, [(word) => word, []]);
 
 const TEXT_READ = 4000;
 const WORDS_READ = 400;
@@ -93,10 +105,15 @@ export function stem(word: string, language: string): string {
 
 /** Stop words of a language in lower case; empty for an unknown language. */
 export function stopWords(language: string): ReadonlySet<string> {
-  return grammars[language]?.stopWords ?? NONE;
+  return grammarOf(language).stopWords ?? NONE;
 }
 
 const NONE: ReadonlySet<string> = new Set();
+
+/** The grammar of a language; empty for an unknown one. */
+export function grammarOf(language: string): Partial<Grammar> {
+  return grammars[language] ?? {};
+}
 
 /** Endings of words after or with an apostrophe, such as "'ll" and "n't", in all languages. */
 export const clitics: readonly string[] = [
@@ -173,9 +190,13 @@ function wordsRead(lower: string): string[] {
   return (lower.match(/[\p{L}\p{M}]+/gu) ?? []).slice(0, WORDS_READ);
 }
 
-function grammar(language: string, stem: (word: string) => string, list: string[]): Grammar {
+function grammar(
+  language: string,
+  [stem, list]: [stem: Grammar["stem"], stopWords: string[]],
+  more: Partial<Grammar> = {},
+): Grammar {
   const fillers = languages[language]?.answers.fillers.split(" ") ?? [];
-  return { stem, stopWords: new Set([...list, ...fillers]) };
+  return { stem, stopWords: new Set([...list, ...fillers]), ...more };
 }
 
 /** The word as it is, and without accents, as people type in haste. */

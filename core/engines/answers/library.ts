@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { fold } from "../../platform/characters.ts";
-import { languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
+import { grammarOf, languageOf, primaryLanguage, stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { unitsNamedIn } from "./figures.ts";
@@ -10,7 +10,7 @@ import { isNegated, isUniversal } from "./phrases.ts";
 import type { Question, Subject } from "./question.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
-import { compoundParts, isCompounding, termsIn } from "./words.ts";
+import { compoundParts, termsIn } from "./words.ts";
 
 /** A unit that matches a question. */
 export interface Hit {
@@ -192,7 +192,7 @@ export class Library {
 
   /** The two words of a compound that the library has apart: "Wednesday" and "afternoon" of "woensdagmiddag". */
   #halvesOf(subject: Subject, language: string): Subject[] {
-    if (!isCompounding(language) || subject.forms.some((form) => this.#postings.has(form))) return [subject];
+    if (!grammarOf(language).isCompounding || subject.forms.some((form) => this.#postings.has(form))) return [subject];
     const found = compoundParts(subject.text, (part) => this.#postings.has(fold(stem(part, language))));
     return found?.map((text) => ({ ...subject, text, forms: [fold(stem(text, language))] })) ?? [subject];
   }

@@ -1,8 +1,9 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { calendarNames } from "../../platform/formats.ts";
+import { grammarOf } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { withoutIdioms } from "./phrases.ts";
-import { isCompounding, termsIn } from "./words.ts";
+import { termsIn } from "./words.ts";
 
 /** The likeness of terms of a text to a word of a question, 0 to 1. */
 export type Likeness = ReadonlyMap<string, number>;
@@ -68,7 +69,7 @@ export function likenessOf(
   spoken: readonly string[],
 ): Likeness {
   const [language = ""] = spoken;
-  const inCompounds = isCompounding(language);
+  const inCompounds = grammarOf(language).isCompounding === true;
   const [own, foreign] = [spoken, [ALL_LANGUAGES]].map((scopes) => termsAlike(forms, scopes));
   const isEveryday = isCommon(forms[0]!, language);
   const passes = [

@@ -1,14 +1,6 @@
-import { toCardinal as germanNumber } from "n2words/de-DE";
-import { toCardinal as englishNumber } from "n2words/en-GB";
-import { toCardinal as spanishNumber } from "n2words/es-ES";
-import { toCardinal as frenchNumber } from "n2words/fr-FR";
-import { toCardinal as italianNumber } from "n2words/it-IT";
-import { toCardinal as dutchNumber } from "n2words/nl-NL";
-import { toCardinal as portugueseNumber } from "n2words/pt-PT";
-import { toCardinal as swedishNumber } from "n2words/sv-SE";
 import { wordsOf } from "../../../schemas/languages.ts";
 import { compatible, fold, UNSPACED } from "../../platform/characters.ts";
-import { stem, stopWords } from "../../platform/languages.ts";
+import { grammarOf, stem, stopWords } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { alternatives } from "./phrases.ts";
 
@@ -25,18 +17,6 @@ interface Word {
   terms: readonly string[];
 }
 
-const NUMBERS: Record<string, (value: number) => string> = {
-  de: germanNumber,
-  en: englishNumber,
-  es: spanishNumber,
-  fr: frenchNumber,
-  it: italianNumber,
-  nl: dutchNumber,
-  pt: portugueseNumber,
-  sv: swedishNumber,
-};
-/** Languages that write compounds as one word, so that a word may stand inside another. */
-const COMPOUNDING = new Set(["de", "nl", "da", "sv", "no", "fi", "hu"]);
 /** Letters between the words of a compound. */
 const LINKS = ["", "s", "n", "en", "es", "er", "e"];
 const MIN_PART_LENGTH = 4;
@@ -77,10 +57,6 @@ export function wordsIn(text: string, language: string): Word[] {
 /** The terms of a text with repeats, without stop words. */
 export function termsIn(text: string, language: string): string[] {
   return wordsIn(text, language).flatMap(({ terms }) => terms);
-}
-
-export function isCompounding(language: string): boolean {
-  return COMPOUNDING.has(language);
 }
 
 /** Splits a compound into two known words, with a linking sound of up to two letters between them; undefined without such a split. */
@@ -174,7 +150,7 @@ interface NumberWords {
 
 /** Numbers from two to a thousand, and whole thousands, as a language writes them; without one, which is an article in most. */
 const numberWords = lazyByKey((language: string): NumberWords => {
-  const write = NUMBERS[language];
+  const { numeral: write } = grammarOf(language);
   const { connectors } = wordsOf(language).answers;
   const values = new Map<string, number>();
   const add = (value: number) => {
