@@ -367,7 +367,7 @@ t.test("the documents name every value of these lists", async (t) => {
     ["api/mcp.ts", tools, "the description of the row"],
   ];
   for (const [path, values, place] of places)
-    for (const value of values) t.match(sourceText(path), `\`${value}\``, `${path}: add ${value} to ${place}`);
+    for (const value of values) t.ok(sourceText(path).includes(`\`${value}\``), `${path}: add ${value} to ${place}`);
 });
 
 t.test("the names that docs/style.md says exist", async (t) => {
