@@ -6,6 +6,8 @@ import { operatorTexts } from "./failure-view.ts";
 import { html, htmlDocument, htmlView } from "./html.ts";
 import type { Metrics } from "./metrics.ts";
 import { openApi } from "./openapi/document.ts";
+import { type SharedBody, sharedBody } from "./reply.ts";
+import type { Request } from "./request.ts";
 import { anyone, metrics as metricsAccess, page, type Row, route, type View } from "./route.ts";
 
 const unlogged = { logged: false };
@@ -14,9 +16,9 @@ const text = (type: string) => (body: string) => ({ type: `${type}; charset=utf-
 
 /** Health checks, metrics and the documents that describe the service. */
 export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
-  let document: string | undefined;
-  const openApiText = ({ env }: Runtime): string => {
-    document ??= JSON.stringify(openApi(all(), env.BASE_URL));
+  let document: SharedBody | undefined;
+  const openApiBody = ({ env }: Runtime): SharedBody => {
+    document ??= sharedBody("application/json; charset=utf-8", JSON.stringify(openApi(all(), env.BASE_URL)));
     return document;
   };
   return [
@@ -27,13 +29,17 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
       failureTexts: operatorTexts,
       view: text("text/plain; version=0.0.4"),
     }),
-    page("GET /openapi.json", nothing, async (runtime) => openApiText(runtime), text("application/json"), unlogged),
+    page("GET /openapi.json", nothing, async (runtime) => openApiBody(runtime), openApiView, unlogged),
     page("GET /docs", nothing, async () => ({}), docsView, unlogged),
     route("GET /.well-known/jwks.json", anyone, nothing, async ({ sessions }) => sessions.jwks, {
       ...quiet,
       headers: { "Cache-Control": "public, max-age=300" },
     }),
   ];
+}
+
+function openApiView(body: SharedBody, request: Request): Promise<View> {
+  return body(request, { "Cache-Control": "no-cache" });
 }
 
 function readinessView(result: Readiness): View {

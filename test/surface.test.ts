@@ -102,7 +102,7 @@ t.test("a copy that is current costs a 304, also if the request tells caches not
     .post("/v2/handles/acme/pages")
     .send({ pageSlug: "index", title: "Home", status: "PUBLISHED" })
     .expect(201);
-  for (const path of ["/p/acme/index", "/assets/public-page-agent.js"]) {
+  for (const path of ["/p/acme/index", "/assets/public-page-agent.js", "/openapi.json"]) {
     const { headers } = await service.visitor.get(path).expect(200);
     // What `fetch` sends with a condition.
     const condition = { "if-none-match": headers.etag as string, "cache-control": "no-cache", pragma: "no-cache" };
