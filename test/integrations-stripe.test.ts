@@ -17,6 +17,7 @@ import {
 } from "../fixtures/providers/stripe.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
+import { stopDate } from "../fixtures/time.ts";
 import { startReceiver, undocumented } from "../fixtures/webhook-receiver.ts";
 
 const owned = "/v2/handles/acme/scheduling";
@@ -790,7 +791,8 @@ t.test("a paid page leads to a checkout whose way back opens the page, only when
   t.equal(unpaid.headers.location, "http://service.test/p/acme/course");
   stripe.pay(sessionId);
   const paid = new URL((await service.visitor.get(back.pathname + back.search).expect(303)).headers.location as string);
-  t.ok(paid.searchParams.get("access"));
+  const lifetime = await service.runtime.redis.ttl(keys.pageAccess(paid.searchParams.get("access") ?? ""));
+  t.ok(lifetime > 850 && lifetime <= 900, "a code that no browser brings is soon over");
   const opened = await service.visitor.get(paid.pathname + paid.search).expect(200);
   t.match(opened.text, /secret/);
   const [cookie = ""] = opened.headers["set-cookie"] as unknown as string[];
@@ -819,9 +821,23 @@ t.test("a buyer whose answer was lost gets in: GET alone redeems a code, and the
   t.match((await open(paid).expect(200)).text, /secret/);
   const again = await returned();
   t.not(again.searchParams.get("access"), paid.searchParams.get("access"));
-  t.match((await open(again).expect(200)).text, /secret/);
+  const opened = await open(again).expect(200);
+  t.match(opened.text, /secret/);
   await service.runtime.redis.set(keys.pageCheckout(sessionId), Date.now() - 3_600_001);
   t.notOk((await returned()).searchParams.has("access"), "an hour later the return gives no code");
+  const [cookie = ""] = opened.headers["set-cookie"] as unknown as string[];
+  t.match(cookie, /; Max-Age=31536000;/);
+  const kept = cookie.split(";")[0] ?? "";
+  const time = stopDate(t);
+  t.intercept(service.runtime, "now", { value: Date.now });
+  time.at += 365 * 86_400_000 - 60_000;
+  t.match((await service.visitor.get("/p/acme/course").set("Cookie", kept).expect(200)).text, /secret/);
+  time.at += 60_000;
+  t.notMatch(
+    (await service.visitor.get("/p/acme/course").set("Cookie", kept).expect(200)).text,
+    /secret/,
+    "a year later",
+  );
 });
 
 t.test("a page that is paid after its account was disconnected opens all the same", async (t) => {
