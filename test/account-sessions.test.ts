@@ -179,6 +179,22 @@ t.test("new keys are found when they are first used, and unknown key ids can't f
   t.equal(signer.reads, 3);
 });
 
+t.test("a checked token whose key was withdrawn is good for a minute from its check, and no longer", async (t) => {
+  const { signer, env } = await startSigner(t);
+  const { time, code } = movable(t, env);
+  const [first, second] = await Promise.all([outsideKey("first"), outsideKey("second")]);
+  const valid = { exp: Math.floor(Date.now() / 1000) + 7200 };
+  const token = await outsideToken(first, valid);
+  signer.published = [first.jwk];
+  t.equal(await code(token), "accepted");
+  signer.published = [second.jwk];
+  t.equal(await code(await outsideToken(second, valid)), "accepted");
+  time.at += minute - 1000;
+  t.equal(await code(token), "accepted", "its use does not prolong it");
+  time.at += 1001;
+  t.equal(await code(token), "invalid_token");
+});
+
 t.test("a key that can't be used is as good as none, and its neighbours are used", async (t) => {
   const { signer, env } = await startSigner(t);
   const service = await startService(t, { env });

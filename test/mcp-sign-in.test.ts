@@ -8,6 +8,7 @@ import { Client as OldClient } from "@modelcontextprotocol/sdk/client";
 // @ts-types="../node_modules/@modelcontextprotocol/sdk/dist/esm/client/streamableHttp.d.ts"
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import t, { type Test } from "tap";
+import { keys } from "../core/store/keys.ts";
 import { freePort } from "../fixtures/ports.ts";
 import { keyNames } from "../fixtures/redis.ts";
 import { type Service, startService } from "../fixtures/service.ts";
@@ -344,6 +345,31 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   await (await service.as("user_acme")).delete(`/v2/account/sessions/${claimsOf(whole).sid}`).expect(204);
   t.match(await refresh(whole.refresh_token), refused);
 
+  const late = await signIn();
+  const { redis } = service.runtime;
+  const { sid } = claimsOf(late);
+  const daysLeft = async () => {
+    const { expiresAt } = JSON.parse((await redis.hget(keys.sessions("user_acme"), sid)) ?? "");
+    const ends = [expiresAt, await redis.pexpiretime(keys.oauthRefresh("user_acme", sid))];
+    return ends.map((end) => Math.round((end - Date.now()) / 86_400_000));
+  };
+  t.same(await daysLeft(), [30, 30]);
+  const soon = Date.now() + 3_600_000;
+  await redis.hset(
+    keys.sessions("user_acme"),
+    sid,
+    JSON.stringify({ kind: "mcp", device: "", createdAt: 0, expiresAt: soon }),
+  );
+  await redis.pexpireat(keys.oauthRefresh("user_acme", sid), soon);
+  const used = (await refresh(late.refresh_token)).body;
+  t.same(await daysLeft(), [30, 30], "a refresh lets the session last 30 days from then");
+  const moveBack = (ms: number) => redis.hincrby(keys.oauthRefresh("user_acme", sid), "at", -ms);
+  await moveBack(5000);
+  t.match(await refresh(late.refresh_token), { status: 200 }, "five seconds after its use");
+  await moveBack(5001);
+  t.match(await refresh(late.refresh_token), refused, "more than ten seconds after its use");
+  t.equal(await works(used.access_token), 401, "the session has ended");
+
   const { refresh_token } = await signIn();
   const owner = await service.as("user_acme");
   const { sessions } = (await owner.get("/v2/account/sessions").expect(200)).body;
@@ -529,6 +555,9 @@ t.test("a code that is redeemed again ends the session that it has started", asy
   await browser.open(address(service, { client_id }));
   const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
   const form = { grant_type: "authorization_code", code: back.searchParams.get("code") ?? "", code_verifier: verifier };
+  const [code = ""] = await keyNames(service.runtime.redis, "oauth-grant:*");
+  const lifetime = await service.runtime.redis.ttl(code);
+  t.ok(lifetime > 50 && lifetime <= 60, "a code is good for a minute");
   // A client of OAuth 2.1 sends no redirect address here.
   const { status, body: issued } = await token({ ...form, resource: "" });
   t.equal(status, 200);
