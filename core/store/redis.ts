@@ -167,8 +167,8 @@ function secure(env: Env): object {
   return { tls: { rejectUnauthorized: !env.REDIS_TLS_INSECURE } };
 }
 
-/** Error codes of a server that can't serve anything now. */
-const awayCodes = ["CLUSTERDOWN", "MOVED", "ASK", "OOM", "BUSY", "TRYAGAIN", "NOAUTH", "WRONGPASS"];
+/** Error codes of a server that can't serve anything now, or not to this user. */
+const awayCodes = ["CLUSTERDOWN", "MOVED", "ASK", "OOM", "BUSY", "TRYAGAIN", "IOERR", "NOAUTH", "WRONGPASS", "NOPERM"];
 /** Error codes of a server that may have lost its role: a replica, a master without its replicas or its disk, a loading server. */
 const demotedCodes = ["READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "UNBLOCKED"];
 /** Error codes of a server that refuses writes but may still answer reads. */
@@ -216,7 +216,8 @@ export async function ifPermitted<T>(reply: Promise<T>): Promise<T | undefined> 
   try {
     return await reply;
   } catch (error) {
-    if (error instanceof ReplyError && !isRedisAway(error)) return undefined;
+    if (error instanceof ReplyError && (!isRedisAway(error) || replyCode(error as Error) === "NOPERM"))
+      return undefined;
     throw error;
   }
 }

@@ -287,7 +287,9 @@ function refusal(error: unknown): Incomplete {
   throw error;
 }
 
-/** True for errors of the search module, of a server without it, and of a read-only server. */
+/** True for errors of the search module, of a server without it or that forbids it, and of a read-only server. */
 function isRefused(error: unknown): error is Error {
-  return error instanceof ReplyError && (!isRedisAway(error) || /^(OOM|MISCONF) /.test((error as Error).message));
+  return (
+    error instanceof ReplyError && (!isRedisAway(error) || /^(OOM|MISCONF|NOPERM) /.test((error as Error).message))
+  );
 }
