@@ -4,11 +4,13 @@ import { writeReading } from "../core/scheduling/busy-objects.ts";
 import { keys } from "../core/store/keys.ts";
 import { job } from "../core/store/outbox.ts";
 import { mastersOf } from "../core/store/redis.ts";
+import { startMailing } from "../fixtures/email.ts";
 import { fuzz } from "../fixtures/fuzz.ts";
 import { startFuzzed } from "../fixtures/fuzzed-service.ts";
 import { live, openTown } from "../fixtures/mixed-life.ts";
 import { keyNames, startRedis } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
+import { startMailServer } from "../fixtures/smtp.ts";
 
 /** Makes Redis refuse each write that may need memory. */
 async function fill(runtime: Service["runtime"]): Promise<void> {
@@ -118,6 +120,22 @@ t.test("workers pause while Redis refuses, and then continue", async (t) => {
   await limit(runtime, "0");
   const counts = () => runtime.queues.queue("knowledge").getJobCounts("delayed", "waiting", "active");
   await eventually(async () => Object.values(await counts()).every((count) => count === 0), 10_000);
+});
+
+t.test("an outage of Redis is logged once by the dispatcher of mails", async (t) => {
+  const { runtime, startWorkers } = await startMailing(t, (await startMailServer(t)).url);
+  const logged: string[] = [];
+  t.intercept(runtime.log, "warn", { value: (_fields: object, event: string) => void logged.push(event) });
+  const outages = () => logged.filter((event) => event === "email.dispatch.redis_unavailable").length;
+  await startWorkers(["email"]);
+  for (const outage of [1, 2]) {
+    await fill(runtime);
+    await eventually(() => outages() === outage);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    t.equal(outages(), outage);
+    await limit(runtime, "0");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
 });
 
 t.test("a calendar that doesn't fit gives its memory back at once", async (t) => {

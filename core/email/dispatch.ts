@@ -38,6 +38,8 @@ class Dispatcher {
   readonly #breaker = new Breaker();
   /** The running attempts and their ends. */
   readonly #running = new Map<LeasedDelivery, Promise<void>>();
+  /** Why the last round failed; it is logged once. */
+  #failure: string | undefined;
 
   constructor(runtime: Runtime, server: string) {
     this.#runtime = runtime;
@@ -49,7 +51,7 @@ class Dispatcher {
     let poll: Promise<void> | undefined;
     while (!signal.aborted) {
       const running = [...this.#running.values()];
-      const started = await this.#round().catch((error: Error) => this.#report(error));
+      const started = await this.#tryRound();
       if (started) continue;
       poll ??= sleep(POLL_MS, undefined, { signal })
         .catch(() => undefined)
@@ -62,6 +64,19 @@ class Dispatcher {
     await waitAtMost(Promise.all(this.#running.values()), DRAIN_MS);
     clearInterval(renewing);
     this.#pool.close();
+  }
+
+  /** A round; 0 if it fails. */
+  async #tryRound(): Promise<number> {
+    const last = this.#failure;
+    this.#failure = undefined;
+    try {
+      return await this.#round();
+    } catch (error) {
+      this.#failure = (error as Error).message;
+      if (this.#failure !== last) this.#report(error as Error);
+      return 0;
+    }
   }
 
   /** Polls both fair queues. Returns the number of started attempts. */
@@ -174,10 +189,9 @@ class Dispatcher {
     );
   }
 
-  #report(error: Error): 0 {
+  #report(error: Error): void {
     const message = isRedisAway(error) ? "email.dispatch.redis_unavailable" : "email.dispatch.failed";
     this.#runtime.log.warn({ error: error.message }, message);
-    return 0;
   }
 }
 
