@@ -661,6 +661,23 @@ t.test("a lead that is sent several times at once gets one code", async (t) => {
   await service.visitor.post(path).send({ code: codes[0] }).expect(200);
 });
 
+t.test("attempts that fail count as one code of an address", async (t) => {
+  const { service, sending, capture } = await startCampaign(t, { workers: false });
+  const { runtime } = service;
+  await checkLeads(sending.owner);
+  const leadId = await capture({ email: "ada@example.com", campaignId: "cmp_checked" });
+  const attempt = (failures: number) =>
+    sendLeadCode(runtime, { handle: "acme", leadId, round: "code_1" }, { failures });
+  const { SMTP_URL } = runtime.env;
+  Object.assign(runtime.env, { SMTP_URL: undefined });
+  for (let failures = 0; failures < 4; failures++)
+    await t.rejects(attempt(failures), { code: "transactional_email_queue_unavailable" });
+  Object.assign(runtime.env, { SMTP_URL });
+  await attempt(4);
+  const { messages } = (await sending.owner.get(`${sending.root}/messages`).expect(200)).body;
+  t.equal(messages.length, 1);
+});
+
 t.test("mails of codes that follow a used one at once have one code, and the used one verifies no more", async (t) => {
   const { service, sending, capture } = await startCampaign(t, { workers: false });
   const { runtime } = service;

@@ -5,6 +5,8 @@ import t, { type Test } from "tap";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { exportHandle } from "../core/operations/handle-export.ts";
 import { importHandle } from "../core/operations/handle-import.ts";
+import { sendAccessMail } from "../core/payments/access-mails.ts";
+import { addressDigest } from "../core/platform/address.ts";
 import { keys } from "../core/store/keys.ts";
 import { makeSending } from "../fixtures/email.ts";
 import { Inbox } from "../fixtures/inbox.ts";
@@ -329,6 +331,21 @@ t.test("an erased buyer is mailed no link while the job of the erasure waits", a
   const queue = shop.service.runtime.queues.queue("email");
   await eventually(async () => (await queue.getJobCounts("completed")).completed === 2);
   t.same(shop.inbox.mails, []);
+});
+
+t.test("a link that a mail server refuses for a night comes afterwards, and costs its buyer one request", async (t) => {
+  const shop = await open(t, {}, []);
+  await buy(shop, "ada@far.example");
+  const { runtime } = shop.service;
+  const names = { handle: "acme", pageSlug: "course", buyer: addressDigest("ada@far.example") };
+  const attempt = (round: string, failures: number) => sendAccessMail(runtime, { ...names, round }, { failures });
+  const { SMTP_URL } = runtime.env;
+  Object.assign(runtime.env, { SMTP_URL: "smtp://127.0.0.1:9" });
+  for (let failures = 0; failures < 5; failures++) await t.rejects(attempt("acm_1", failures));
+  Object.assign(runtime.env, { SMTP_URL });
+  await attempt("acm_1", 5);
+  for (const round of ["acm_2", "acm_3", "acm_4"]) await attempt(round, 0);
+  t.equal((await mailed(shop, "ada@far.example", 3)).length, 3);
 });
 
 t.test("a person who is erased as a lead is erased as a buyer too", async (t) => {

@@ -82,7 +82,13 @@ function checkData(name: JobName, data: unknown): void {
 
 function attemptOf(bull: BullJob, signal: AbortSignal): JobAttempt {
   const last = bull.attemptsMade + 1 >= (bull.opts.attempts ?? 1);
-  return { number: bull.attemptsStarted, last, due: bull.timestamp + (bull.opts.delay ?? 0), signal };
+  return {
+    number: bull.attemptsStarted,
+    failures: bull.attemptsMade,
+    last,
+    due: bull.timestamp + (bull.opts.delay ?? 0),
+    signal,
+  };
 }
 
 /** Waits for an attempt until the process stops; another process then takes the job. */

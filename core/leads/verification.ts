@@ -8,7 +8,7 @@ import { layOut } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { JobAttempt, Runtime } from "../platform/runtime.ts";
 import { isSixDigits, sixDigits } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord, requireRecord, type Versioned } from "../store/records.ts";
@@ -30,11 +30,12 @@ type CodeInput = Input<"handle" | "leadId", typeof leadCode>;
 
 /**
  * Mails a lead its code through the handle's LEAD_VERIFICATION sender. Without a usable one the owners are told of the lead at once, since
- * nobody can verify it. The code is never stored: it is derived from the round.
+ * nobody can verify it. The code is never stored: it is derived from the round. Attempts after a failure don't count for the limit.
  */
 export async function sendLeadCode(
   runtime: Runtime,
   { handle, leadId, round }: JobData<"leads.send-code">,
+  { failures }: Pick<JobAttempt, "failures"> = { failures: 0 },
 ): Promise<void> {
   const lead = await readRecord<StoredLead>(runtime.redis, keys.lead(handle, leadId));
   if (lead === undefined || !awaitsCode(lead)) return;
@@ -46,7 +47,7 @@ export async function sendLeadCode(
   }
   const tag = digestTag(runtime.env, handle, addressDigest(lead.email));
   // Too many codes for one address: the newest that was sent still counts.
-  if (!(await hasToken(runtime, { name: "lead-code", tag, ...CODE_LIMIT }))) return;
+  if (failures === 0 && !(await hasToken(runtime, { name: "lead-code", tag, ...CODE_LIMIT }))) return;
   const expiresAt = Date.now() + CODE_TTL_MS;
   const issue = () => tryIssue(runtime, { handle, leadId, round });
   const issued = await retryOnConflict(runtime.redis, keys.lead(handle, leadId), issue);

@@ -9,7 +9,7 @@ import { pageUrl, publicPageOf, publishedPage, wayToPage } from "../pages/face.t
 import { addressDigest } from "../platform/address.ts";
 import { formatMoney } from "../platform/formats.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, JobAttempt, Runtime } from "../platform/runtime.ts";
 import { isSigned, sign } from "../platform/sealing.ts";
 import { job } from "../store/outbox.ts";
 import { digestTag, hasToken, takeNetworkToken, takeToken } from "../store/throttle.ts";
@@ -78,16 +78,17 @@ export async function sendPurchaseMail(
 
 /**
  * Mails the link to an address that bought the page; no other address is mailed. Requests over the address's limit are recorded as one
- * DENIED mail a day.
+ * DENIED mail a day. Attempts after a failure don't count: a mail server may be away for a night.
  */
 export async function sendAccessMail(
   runtime: Runtime,
   { handle, pageSlug, buyer, round }: JobData<"payments.access-mail">,
+  { failures }: Pick<JobAttempt, "failures">,
 ): Promise<void> {
   const purchase = await purchaseOfBuyer(runtime, { handle, pageSlug, buyer });
   if (purchase === undefined) return;
   const bucket = { name: "access-mail", tag: digestTag(runtime.env, handle, buyer), ...MAIL_LIMIT };
-  if (await hasToken(runtime, bucket))
+  if (failures > 0 || (await hasToken(runtime, bucket)))
     return mailLink(runtime, handle, { purchase, key: `access ${round}`, isRequested: true });
   const day = new Date(runtime.now()).toISOString().slice(0, 10);
   const key = `access-denied ${pageSlug} ${buyer} ${day}`;

@@ -87,8 +87,10 @@ export interface Job<N extends JobName = JobName> {
 
 /** One attempt of a job, for functions that need to know which. */
 export interface JobAttempt {
-  /** 1 for the first; attempts that crashed count too. */
+  /** 1 for the first; attempts that crashed, or whose group had no room, count too. */
   number: number;
+  /** Earlier attempts that failed. */
+  failures: number;
   /** True if a failure now is final. */
   last: boolean;
   /** Real ms at which the job was to begin; one that is promoted by hand begins earlier. */
