@@ -311,6 +311,22 @@ t.test("a date excludes or replaces the instance that starts on it", async (t) =
   ]);
 });
 
+t.test(
+  "a midnight excludes or replaces the whole day that it begins, in whatever zone the days are read",
+  async (t) => {
+    const days = ["DTSTART;VALUE=DATE:20261012", "DTEND;VALUE=DATE:20261013", "RRULE:FREQ=DAILY;COUNT=4"];
+    const excluded = event(...days, "EXDATE;TZID=W. Europe Standard Time:20261013T000000");
+    const moved = event("RECURRENCE-ID;TZID=W. Europe Standard Time:20261015T000000", "DTSTART;VALUE=DATE:20261020");
+    for (const zone of ["Europe/Berlin", "America/New_York", "Asia/Tokyo"]) {
+      const dates = busy([calendar(excluded, moved)], { zone });
+      const plain = event("DTSTART;VALUE=DATE:20261012", "RDATE;VALUE=DATE:20261014,20261020");
+      t.same(dates, busy([calendar(plain)], { zone }), zone);
+    }
+    const timed = event("DTSTART:20261012T000000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=2");
+    t.equal(busy([calendar(timed.replace("END:V", "EXDATE;TZID=Asia/Tokyo:20261013T000000\r\nEND:V"))]).length, 2);
+  },
+);
+
 t.test("the start of a series is its first instance, even where its own rule leaves it out", async (t) => {
   const tuesday = ["DTSTART:20261013T090000Z", "DURATION:PT1H"];
   t.same(busy([calendar(event(...tuesday, "RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=3"))]), [

@@ -94,10 +94,10 @@ function readEvent(component: Component, clocks: Clocks, owners: string[]): Even
 function expandSeries(events: Event[], expansion: Expansion): BusyInterval[] {
   const masters = events.filter(({ replaces }) => replaces === undefined);
   const changes = events.filter(({ replaces }) => replaces !== undefined);
-  const isReplaced = naming(changes.map(({ replaces }) => replaces as Point));
+  const replaced = changes.map(({ replaces }) => replaces as Point);
   const shifts = changes.flatMap(shiftOf).sort((one, other) => one.since - other.since);
   const own = changes.flatMap((event) => instanceOf(event, event.begins.wall));
-  const repeated = masters.flatMap((master) => repetitions(master, { isReplaced, shifts }, expansion));
+  const repeated = masters.flatMap((master) => repetitions(master, { replaced, shifts }, expansion));
   return [...own, ...repeated].filter(({ from, to }) => to > expansion.from && from < expansion.to && to > from);
 }
 
@@ -125,14 +125,14 @@ function shiftOf(event: Event): Shift[] {
 /** The instances of a series that no change replaces. */
 function repetitions(
   master: Event,
-  { isReplaced, shifts }: { isReplaced: Naming; shifts: Shift[] },
+  { replaced, shifts }: { replaced: Point[]; shifts: Shift[] },
   expansion: Expansion,
 ): BusyInterval[] {
   const { begins, component, clocks } = master;
-  const isExcluded = naming(pointsIn(component, clocks, "exdate"));
+  const isNamed = naming([...replaced, ...pointsIn(component, clocks, "exdate")], begins);
   return [...startsOf(master, windowOf(master, shifts, expansion))].flatMap(([wall, end]) => {
     const at = begins.clock.toInstant(wall);
-    if (isExcluded(at, wall) || isReplaced(at, wall)) return [];
+    if (isNamed(at, wall)) return [];
     const shift = shifts.findLast(({ since }) => since < at);
     if (shift) return instanceOf(shift.event, wall + shift.by);
     return instanceOf(master, wall).map((one) => ({ ...one, to: end ?? one.to }));
@@ -142,10 +142,14 @@ function repetitions(
 /** True for an instance that is named, by its start and by its local start. */
 type Naming = (at: number, wall: number) => boolean;
 
-/** Instances are named by their start. Some programs name one of a timed series by its date alone. */
-function naming(points: Point[]): Naming {
+/**
+ * Instances are named by their start. Some programs name one of a timed series by its date alone, and Exchange names one of whole days, which
+ * have no zone, by the midnight of its own zone.
+ */
+function naming(points: Point[], begins: Point): Naming {
   const instants = new Set(points.map(instantOf));
-  const dates = new Set(points.filter(({ isDate }) => isDate).map(({ wall }) => wall / day));
+  const isDated = ({ isDate, wall }: Point): boolean => isDate || (begins.isDate && wall % day === 0);
+  const dates = new Set(points.filter(isDated).map(({ wall }) => wall / day));
   return (at, wall) => instants.has(at) || dates.has(Math.floor(wall / day));
 }
 
