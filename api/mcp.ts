@@ -134,10 +134,14 @@ function isOurs(env: Env, address: string): boolean {
   return own.includes(host) || (!env.production && /^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname));
 }
 
-/** The header fields that the library needs, without the token. */
-function forwardedHeaders(headers: IncomingHttpHeaders): Headers {
-  const known = Object.entries(headers).filter(([name]) => /^(accept|content-type|last-event-id|mcp-.*)$/.test(name));
-  return new Headers(known.map(([name, value]): [string, string] => [name, String(value)]));
+/**
+ * The header fields that the library needs, without the token. It wants both of its types by name; a client that accepts all, or names none,
+ * accepts both (RFC 9110, section 12.5.1).
+ */
+function forwardedHeaders({ accept, ...headers }: IncomingHttpHeaders): Headers {
+  const known = Object.entries(headers).filter(([name]) => /^(content-type|last-event-id|mcp-.*)$/.test(name));
+  const accepted = (accept || "*/*").replace("*/*", "application/json, text/event-stream");
+  return new Headers([...known.map(([name, value]): [string, string] => [name, String(value)]), ["accept", accepted]]);
 }
 
 async function view(response: Response): Promise<View> {

@@ -328,6 +328,17 @@ t.test("the endpoint accepts messages only, and anything else gets the protocol'
   const further = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { cursor: "none" } };
   t.match((await post(JSON.stringify(further))).text, /-32602/, "a cursor that no list gave");
   await post(JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })).expect(202);
+  // `*/*` accepts every type, and so does a client that names none (RFC 9110, section 12.5.1).
+  for (const [accepted, status] of [
+    ["*/*", 200],
+    ["", 200],
+    ["application/json;q=0.9, */*;q=0.1", 200],
+    ["application/json", 406],
+    ["text/html", 406],
+  ] as const) {
+    const asked = owner.post(endpoint).set("Accept", accepted).send({ jsonrpc: "2.0", id: 1, method: "ping" });
+    t.equal((await asked).status, status, accepted);
+  }
   await owner.post(endpoint).set("Content-Type", "application/json").send("x".repeat(1_100_000)).expect(413);
 });
 
