@@ -117,7 +117,7 @@ async function documentedClient({ redis, outbound }: Runtime, clientId: string):
   return client;
 }
 
-/** https (http on loopback), with a plain path, without userinfo, query or fragment (section 3). */
+/** https (http on loopback), with a plain path, without userinfo or fragment (section 3). */
 function isDocumentAddress(clientId: string): boolean {
   if (clientId.length > MAX_ADDRESS_LENGTH || !URL.canParse(clientId)) return false;
   const { href, protocol, hostname, pathname, username, password } = new URL(clientId);
