@@ -368,6 +368,7 @@ t.test("an invalid address is reported, and HTML in it is shown as text", async 
   });
   t.notMatch(odd.text, /<script>/);
   t.match(odd.headers["content-security-policy"], /default-src 'none'.*frame-ancestors 'none'/);
+  t.equal(odd.headers["x-frame-options"], "DENY");
 });
 
 t.test("without LOGIN_BUILTIN there is no sign-in page, and without a mail server no code", async (t) => {
