@@ -1,7 +1,7 @@
 import { holdsFigure } from "./figures.ts";
 import { strengthOf } from "./library.ts";
 import type { Likeness } from "./matching.ts";
-import { isNumbered, type Quantity } from "./measures.ts";
+import { isNumbered, isWithin, type Quantity } from "./measures.ts";
 import { boundsIn } from "./phrases.ts";
 import type { weekdayWords } from "./weekdays.ts";
 import { type Atom, namesIn, type Witness } from "./witnesses.ts";
@@ -54,10 +54,10 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
   );
 }
 
-/** True for the number of a span of time that a witness says in another unit. */
+/** True for the number of a span that a witness says in another unit of time, or as a range around it. */
 function isEqualSpan({ atoms }: Witness, { spans }: Claim, figure: string): boolean {
   const said = atoms.flatMap((atom) => atom.spans).filter(isNumbered);
-  return spans.some(({ number, size }) => figure === `number ${number}` && said.some((span) => span.size === size));
+  return spans.some((span) => figure === `number ${span.number}` && said.some((other) => isWithin(span, other)));
 }
 
 /**
@@ -72,7 +72,7 @@ function spansAgree({ atoms, strengths }: Witness, { figures, spans, words }: Cl
   const isSaidApart = ({ unit, number }: Quantity) =>
     all.every((span) => span.number !== number) && (unit === "year" || isUnitSaid);
   const fits = (span: Quantity) =>
-    all.some(({ size }) => size === span.size) ||
+    all.some((other) => isWithin(span, other)) ||
     (span.count === undefined ? all.length === 0 : span.number !== undefined && isSaidApart(span));
   const isTimed = figures.some((figure) => figure.startsWith("time "));
   const isChecked = ({ unit, count, number }: Quantity) =>

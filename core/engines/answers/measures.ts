@@ -27,6 +27,8 @@ export interface Quantity {
   terms: readonly string[];
   /** Units of one size are the same span: `minute 45`. */
   size: string;
+  /** The sizes of both ends of a range in the unit of `size`, of one number twice. */
+  ends: readonly [least: number, most: number];
 }
 
 interface CountedWord {
@@ -76,10 +78,13 @@ function quantitiesIn(text: string, language: string): Quantity[] {
   return words.flatMap(({ terms }, at) => {
     const unit = terms.map((term) => units.get(term)).find(Boolean);
     if (unit === undefined) return [];
-    return countsAt(words, at, language).map(({ part, ...count }) => {
-      const [base, times] = SIZES[unit] ?? [unit, 1];
-      const size = `${base} ${Number(count.count ?? 1) * times}`;
-      return { unit, ...count, terms: [...terms, ...(part?.terms ?? [])], size };
+    const counts = countsAt(words, at, language);
+    const [base, times] = SIZES[unit] ?? [unit, 1];
+    const sizes = counts.map(({ count }) => Number(count ?? 1) * times);
+    const ends = [Math.min(...sizes), Math.max(...sizes)] as const;
+    return counts.map(({ part, ...count }, nth) => {
+      const size = `${base} ${sizes[nth]}`;
+      return { unit, ...count, terms: [...terms, ...(part?.terms ?? [])], size, ends };
     });
   });
 }
@@ -142,6 +147,13 @@ export function isUnit(term: string, language: string): boolean {
 /** True for "two days" and "a day", not for "per day". */
 export function isNumbered({ count, before }: Quantity): boolean {
   return count !== undefined || ARTICLE.test(before);
+}
+
+/** True if a span is another one, or lies between its ends: 10 days are within "7 to 14 days". */
+export function isWithin(span: Quantity, other: Quantity): boolean {
+  const [base, size] = span.size.split(" ");
+  const [least, most] = other.ends;
+  return other.size.startsWith(`${base} `) && least <= Number(size) && Number(size) <= most;
 }
 
 /** The spans of time among the units of a text, and the other units that have a number. */
