@@ -96,6 +96,11 @@ export function isUniversal(text: string, language: string): boolean {
   return hasWordOf(text, wordsOf(language).answers.universals);
 }
 
+/** True if a text speaks of all cases, or of each one or the whole. */
+export function coversAll(text: string, language: string): boolean {
+  return isUniversal(text, language) || hasWordOf(text, wordsOf(language).answers.totals);
+}
+
 /** The pairs of opposites of which a text says one side alone, such as "open" without "closed": their numbers, below 0 for the second side. */
 export function statesIn(text: string, language: string): number[] {
   const plain = withoutIdioms(text, language);

@@ -6,7 +6,7 @@ import { type Figures, figuresIn, isUnitName } from "./figures.ts";
 import type { Strengths } from "./library.ts";
 import { isAbout } from "./matching.ts";
 import { isUnit, type Quantity, spansIn } from "./measures.ts";
-import { alternatives, isNegated, isUniversal, statesIn } from "./phrases.ts";
+import { alternatives, coversAll, isNegated, statesIn } from "./phrases.ts";
 import type { Unit } from "./sections.ts";
 import { isWeekday, weekdaysIn } from "./weekdays.ts";
 import { termsIn } from "./words.ts";
@@ -99,7 +99,7 @@ function readLine(line: string, language: string): Line {
     spans: spansIn(line, language),
     figures: figuresIn(line, language),
     isNegated: isNegated(line, language),
-    isUniversal: isUniversal(line, language),
+    isUniversal: coversAll(line, language),
     isFree: isFree(line, language),
     hasNoCharge: hasNoCharge(line, language),
   };
@@ -114,7 +114,8 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const above = [headings.at(-1) ?? "", ...unit.introductions.map((one) => one.text)];
   const linesOf = (texts: readonly string[]) => texts.map((line) => lineOf(line, language));
   const whole = [readLine(text, language), ...linesOf(above)];
-  const figures = [...whole, ...linesOf([...headings, ...columns])].flatMap((line) => [...line.figures]);
+  const all = [...whole, ...linesOf([...headings, ...columns])];
+  const figures = all.flatMap((line) => [...line.figures]);
   // "Not included" negates what it introduces: as a heading its items, but no row and no sentence. "No" answers the question of a heading.
   const isOwn = kind === "row" || (kind === "text" && /[.!?]$/.test(text));
   const isDenied = above.some((line, at) =>
@@ -128,7 +129,7 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     text: [text, ...headings, ...above, ...columns].join(" ; "),
     days: lazy(() => daysOf([[text, ...above].join(" ; "), columns.join(" ; ")], language)),
     figures: new Set([...figures, ...figuresIn(addresses.join(" ; "), language)]),
-    isUniversal: whole.some((line) => line.isUniversal),
+    isUniversal: all.some((line) => line.isUniversal),
     isFree: whole.some((line) => line.isFree),
     hasNoCharge: whole.some((line) => line.hasNoCharge),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
