@@ -636,6 +636,67 @@ t.test("one sentence may say other words, another unit of time, no charge, or tw
   );
 });
 
+t.test("facts of one section may share a sentence, a fact of another section only if it says enough", async (t) => {
+  const from = libraryFrom([
+    documentSource(
+      "## Rooms\n\nShowers are not available. There are two changing rooms.\n\n## Cancelling\n\nUp to seven days before your visit you can " +
+        "cancel without charge. After that we keep 80 % of the price.\n\n## Café\n\nThe café has two ovens and 30 chairs.",
+      { title: "Studio" },
+    ),
+  ]);
+  passes(
+    t,
+    [
+      "There are no showers, but there are two changing rooms.",
+      "Up to seven days before your visit you can cancel without charge, after that we keep 80 % of the price.",
+    ],
+    from,
+  );
+  goes(
+    t,
+    [
+      "There are no showers, but there are three changing rooms.",
+      "There are no showers, but the sauna is open.",
+      "Up to seven days before your visit you can cancel without charge, after that we keep 70 % of the price.",
+    ],
+    from,
+  );
+});
+
+t.test("a negated heading denies its items, but no sentence and no row below it", async (t) => {
+  const from = libraryFrom([
+    documentSource(
+      "## Not our fault\n\n- glued buttons\n\nUncollected coats are kept for six months.\n\n## If you can't come\n\n| Notice | Fee |\n|---|---|\n| 30 to 15 days | 40 % |\n" +
+        "| 14 to 2 days | 60 % |",
+      { title: "Terms" },
+    ),
+  ]);
+  passes(t, ["Uncollected coats are kept for six months.", "With a notice of 30 to 15 days the fee is 40 %."], from);
+  goes(t, ["Glued buttons are our fault.", "Uncollected coats are kept for nine months."], from);
+});
+
+t.test("a number of days or metres may lie within a range of the text", async (t) => {
+  const from = libraryFrom([
+    documentSource(
+      "## Berths\n\n| Boat | Price |\n|---|---|\n| up to 7 m | €21 |\n| 7 to 10 m | €29 |\n\n## Delivery\n\nDelivery of a sail takes 7 to 14 days.",
+      { title: "Marina" },
+    ),
+  ]);
+  passes(t, ["A boat of 9 m pays €29.", "Delivery of a sail can take 10 days, or two weeks."], from);
+  goes(t, ["A boat of 11 m pays €29.", "A boat of 9 m pays €21.", "Delivery of a sail can take 15 days."], from);
+});
+
+t.test("'each' and 'whole' are evidence for all, and 'with' for what is included", async (t) => {
+  const from = libraryFrom([
+    documentSource(
+      "## Bikes\n\nEach used bike has a guarantee.\n\n## Locks\n\nA padlock is tested by hand.\n\n## Prices\n\nPrices are with VAT. Delivery costs extra.",
+      { title: "Shop" },
+    ),
+  ]);
+  passes(t, ["All used bikes have a guarantee.", "VAT is included in prices."], from);
+  goes(t, ["All padlocks are tested by hand.", "Delivery is included in prices.", "VAT is free."], from);
+});
+
 t.test("a known address carries no untrue sentence", async (t) => {
   goes(t, [
     "Ask Harald Brumm at hi@acme.example.",

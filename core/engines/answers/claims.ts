@@ -4,12 +4,12 @@ import { withoutDates } from "./dates.ts";
 import { bearsOut, type Claim, type ClaimWord, contradicts, figuresAgree } from "./evidence.ts";
 import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
-import { isCommon, mattersIn } from "./matching.ts";
+import { isAbout, isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
 import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
 import { weekdayWords } from "./weekdays.ts";
-import { clauseTexts, hasNoCharge, isFree, type Witness, witnessOf } from "./witnesses.ts";
+import { clauseTexts, hasNoCharge, type Witness, witnessOf } from "./witnesses.ts";
 import { termsIn, wordsIn } from "./words.ts";
 
 /** The least share of a claim's words that a unit and its surroundings contain, with a figure and without. */
@@ -60,7 +60,7 @@ export class ClaimChecker {
     const contacts = [...figuresIn(text, language)].filter((figure) => CONTACT.test(figure));
     const claim = this.#claimOf(text, language);
     const isEmpty =
-      (claim.words.every(({ isCommon }) => isCommon) && !claim.isFree) ||
+      (claim.words.every(({ isCommon }) => isCommon) && !claim.isFree && !claim.isIncluded) ||
       ((contacts.length > 0 || isHeading) && !this.#isLie(plainText(sentence), language, sections));
     const isSmallTalk = isEmpty && claim.figures.length === 0;
     const reached = this.#reached(contacts, sections);
@@ -146,7 +146,8 @@ export class ClaimChecker {
       isNegated: negated,
       states: statesIn(text, language),
       isUniversal: isUniversal(text, language),
-      isFree: !negated && figures.length === 0 && isFree(text, language),
+      isFree: !negated && figures.length === 0 && isAbout(["free"], text, language),
+      isIncluded: !negated && figures.length === 0 && isAbout(["included"], text, language),
       hasNoCharge: !isPriced && hasNoCharge(text, language),
     };
   }

@@ -2,7 +2,7 @@ import { holdsFigure } from "./figures.ts";
 import { strengthOf } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { isNumbered, isWithin, type Quantity } from "./measures.ts";
-import { boundsIn } from "./phrases.ts";
+import { boundsIn, WITH } from "./phrases.ts";
 import type { weekdayWords } from "./weekdays.ts";
 import { type Atom, namesIn, type Witness } from "./witnesses.ts";
 
@@ -19,9 +19,10 @@ export interface Claim {
   states: readonly number[];
   /** The days of the week that it names. */
   days: ReturnType<typeof weekdayWords>;
-  /** It holds in all cases, and it costs nothing; the evidence must say so too. */
+  /** It holds in all cases, costs nothing, or is included; the evidence must say so too. */
   isUniversal: boolean;
   isFree: boolean;
+  isIncluded: boolean;
   /** It says "free", or "no charge", in which the negation contradicts nothing. */
   hasNoCharge: boolean;
 }
@@ -47,6 +48,7 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
     claim.figures.every((figure) => holdsFigure(witness.figures, figure) || isEqualSpan(witness, claim, figure)) &&
     (witness.isUniversal || !claim.isUniversal) &&
     (witness.isFree || !claim.isFree) &&
+    (witness.isFree || !claim.isIncluded || witness.atoms.some(({ states }) => states.includes(WITH))) &&
     spansAgree(witness, claim) &&
     daysAgree(witness, all, claim) &&
     boundsAgree(witness, claim) &&

@@ -101,6 +101,9 @@ export function coversAll(text: string, language: string): boolean {
   return isUniversal(text, language) || hasWordOf(text, wordsOf(language).answers.totals);
 }
 
+/** The state of a text that says "with" or "included", but not "without". */
+export const WITH = 2;
+
 /** The pairs of opposites of which a text says one side alone, such as "open" without "closed": their numbers, below 0 for the second side. */
 export function statesIn(text: string, language: string): number[] {
   const plain = withoutIdioms(text, language);
