@@ -24,8 +24,7 @@ export const triggers = {
   LEAD_CAPTURED_DELAYED: { event: "LEAD_CAPTURED", isDelayed: true, byVisitor: true },
   CONVERSION: { event: "CONVERSION", isDelayed: false, byVisitor: false },
 } as const;
-type Trigger = keyof typeof triggers;
-export const triggerNames = Object.keys(triggers) as Trigger[];
+export const triggerNames = Object.keys(triggers) as (keyof typeof triggers)[];
 export const triggerEvents = Object.values(triggers).map(({ event }) => event);
 
 /** Bounds of a delay in minutes. */

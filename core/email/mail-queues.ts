@@ -9,10 +9,7 @@ import { keys } from "../store/keys.ts";
  */
 export type MailQueueName = "urgent" | "normal";
 
-/**
- * Priority of a purpose in a handle's queue; lower goes first. The purposes have the order in which a sender is chosen for a mail that the
- * service writes.
- */
+/** Priority of a purpose in a handle's queue; lower goes first. Senders for mails of the service are chosen in this order. */
 export const ranks: Record<Purpose, number> = {
   TRANSACTIONAL_API: 1,
   CALENDAR: 1,

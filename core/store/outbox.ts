@@ -11,7 +11,7 @@ import { keys, OUTBOX_SHARDS } from "./keys.ts";
 import { isRedisAway, pairsOf, transact } from "./redis.ts";
 import { scripts } from "./scripts.ts";
 
-/** Makes a job, with its data checked against its row by the compiler. */
+/** Makes a job, with its data checked against its row by the compiler. While BullMQ keeps a job, one of the same id is dropped. */
 export function job<N extends JobName>(
   name: N,
   id: string,
