@@ -23,7 +23,7 @@ import {
 } from "../fixtures/sources.ts";
 import { scopes, settings } from "../schemas/account.ts";
 import { triggerNames } from "../schemas/campaigns.ts";
-import { purposes } from "../schemas/email.ts";
+import { localParts, purposes, statuses } from "../schemas/email.ts";
 import { errors } from "../schemas/errors.ts";
 import { providerKeys } from "../schemas/integrations.ts";
 import { jobs } from "../schemas/jobs.ts";
@@ -357,7 +357,8 @@ t.test("the documents name every value of these lists", async (t) => {
   const tools = rows(new Metrics({} as Runtime)).flatMap(({ tool }) => tool?.name ?? []);
   const places: [path: string, values: readonly string[], place: string][] = [
     ["docs/reference.md", webhookEventTypes, "Webhook events"],
-    ["docs/reference.md", purposes, "Senders"],
+    ["docs/reference.md", [...purposes, ...localParts], "Senders"],
+    ["docs/reference.md", statuses, "Delivery statuses and events"],
     ["docs/reference.md", triggerNames, "Email rules"],
     ["docs/reference.md", providerKeys, "Connected accounts"],
     ["docs/reference.md", Object.keys(propertiesOf(settings)), "Handle settings"],

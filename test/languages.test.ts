@@ -74,7 +74,7 @@ t.test("the language of a text is recognised by its small words; without any it 
   t.equal(languageOf("prima fila?", "it"), "it", "a Romanian word too");
   t.equal(languageOf("hva koster det?", "it"), "no");
   t.equal(languageOf("kan jeg melde fra og få pengene igen", "da"), "da", "mostly words of Norwegian too");
-  for (const code of ["de", "en", "es", "fr", "it", "nl", "pt"]) t.equal(languageOf("Demo?", code), code);
+  for (const code of Object.keys(languages)) t.equal(languageOf("Demo?", code), code);
   for (const code of ["en", "fr"]) t.equal(languageOf("Contact?", code), code);
   t.equal(languageOf("", "fr"), "fr");
 });
