@@ -78,7 +78,7 @@ export async function sendPurchaseMail(
 
 /**
  * Mails the link to an address that bought the page; no other address is mailed. Requests over the address's limit are recorded as one
- * DENIED mail a day. Attempts after a failure don't count: a mail server may be away for a night.
+ * DENIED mail a day for each page. Attempts after a failure don't count: a mail server may be away for a night.
  */
 export async function sendAccessMail(
   runtime: Runtime,

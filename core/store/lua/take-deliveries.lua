@@ -2,7 +2,7 @@
 -- Keys: those of email-prelude.lua, leases (zset), bucket, handle (hash)
 -- Input: share (deliveries for a weight of 1), maxRank (the last rank to include), now and leaseEndsAt (real ms), token, instant, at (domain
 --   ms), interval (µs until a new token), burst, max (deliveries for a handle of any weight)
--- Returns {real ms at which there may be more ("" for unknown), [name, json, content, attempt, quota] for each delivery}.
+-- Returns {real ms at which there may be more ("" if nothing waits), [name, json, content, attempt, quota] for each delivery}.
 local now, at = input.now, input.at
 
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', keys.leases, '-inf', now, 'LIMIT', 0, 100)) do
