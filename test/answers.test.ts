@@ -18,6 +18,7 @@ import {
   type Turn,
 } from "../core/engines/answers/answers.ts";
 import { plainWords } from "../core/engines/answers/phrases.ts";
+import { rangedTermsIn } from "../core/engines/answers/ranges.ts";
 import { holdsShape } from "../core/engines/answers/shapes.ts";
 import { termsIn } from "../core/engines/answers/words.ts";
 import { lessonCards, snippets, withoutLessonCards } from "../core/engines/search/search.ts";
@@ -1325,6 +1326,23 @@ t.test("an everyday word is no misspelling, and letters with a digit are one wor
   ]);
   t.equal(replyTo(camping, readQuestion("y a-t-il un court de tennis", "fr")).kind, "none");
   t.same(termsIn("DELF A2 à 9h30, 3 kg de MP3", "fr"), ["delf", "a2", "9", "h", "30", "3", "kg", "mp3"]);
+});
+
+t.test("a number is found in the range or beyond the bound that contains it", async (t) => {
+  const tickets = libraryFrom([
+    pageSource(
+      "<h2>Tickets</h2><ul><li>Adult: £135</li><li>12 to 17: £65</li><li>Under 12: free</li></ul><h2>Dogs</h2><p>Dogs over 60 kg only by arrangement.</p><h2>Boats</h2><p>Boats carry six.</p>",
+    ),
+  ]);
+  const unitFor = (ask: string) => replyTo(tickets, readQuestion(ask, "en")).units[0]?.text;
+  t.equal(unitFor("what does it cost for 14"), "12 to 17: £65");
+  t.equal(unitFor("what does it cost for 9"), "Under 12: free");
+  t.equal(unitFor("my dog has 70 kg"), "Dogs over 60 kg only by arrangement.");
+  const rangesIn = (text: string, language: string) =>
+    rangedTermsIn(text, language).filter((term) => term.includes("–"));
+  t.same(rangesIn("Von 4 bis 11 Jahren 6 €, ab 65 Jahren oder 8+", "de"), ["4–11", "65–", "8–"]);
+  t.same(rangesIn("Jusqu'à 3 ans gratuit, 70 cm au maximum", "fr"), ["–3", "–70"]);
+  t.same(rangesIn("From £12, from 9.30, £40–60, until 10 pm, 7 to 9 pm, of 20 boats", "en"), []);
 });
 
 t.test("a short word is no misspelling of another one", async (t) => {

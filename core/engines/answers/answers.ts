@@ -14,7 +14,7 @@ import { exactPiece, openingOf, passageMarkdown, type Quote, quoteFor, sourcesLi
 import type { Section, Source, Unit } from "./sections.ts";
 import { termsIn } from "./words.ts";
 
-// Text (html.ts, markdown.ts) → blocks (blocks.ts) → library (sections.ts, library.ts) → question (question.ts) → best unit
+// Text (html.ts, markdown.ts) → blocks (blocks.ts) → library (sections.ts, ranges.ts, library.ts) → question (question.ts) → best unit
 // (matching.ts, shapes.ts) → confidence (confidence.ts) → quoted answer (quoting.ts, columns.ts). A model's text: grounding.ts.
 
 /** What other modules may import from here, besides the functions below. */

@@ -8,6 +8,7 @@ import { isCommon, isSlipOf, type Likeness, likenessOf } from "./matching.ts";
 import { isUnit } from "./measures.ts";
 import { isNegated, isUniversal } from "./phrases.ts";
 import type { Question, Subject } from "./question.ts";
+import { rangedTermsIn } from "./ranges.ts";
 import { type Section, type Source, sectionsOf, type Unit, unitsOf } from "./sections.ts";
 import { holdsShape, type Shape } from "./shapes.ts";
 import { compoundParts, termsIn } from "./words.ts";
@@ -93,7 +94,7 @@ export class Library {
    */
   readonly #terms = new LRUCache<string, string[]>({
     max: 100,
-    memoMethod: (key) => termsIn(key.slice(key.indexOf(" ")), key.slice(0, key.indexOf(" "))),
+    memoMethod: (key) => rangedTermsIn(key.slice(key.indexOf(" ")), key.slice(0, key.indexOf(" "))),
   });
   /** The units of a section with the weights of their terms. */
   readonly readingsOf = lazyByKey((section: Section): readonly Reading[] =>
@@ -239,7 +240,7 @@ export class Library {
     const termsOf = (line: string) => this.#terms.memo(`${language} ${line}`);
     const strengths = new Map(termsOf(source.title).map((term) => [term, TITLE]));
     const around = [...headings, ...columns, ...introductions.map((one) => one.text)].flatMap(termsOf);
-    for (const term of [...around, ...termsIn(plainText(text), language)]) strengths.set(term, 1);
+    for (const term of [...around, ...rangedTermsIn(plainText(text), language)]) strengths.set(term, 1);
     return strengths;
   }
 }

@@ -3,6 +3,7 @@ import { calendarNames } from "../../platform/formats.ts";
 import { grammarOf } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { withoutIdioms } from "./phrases.ts";
+import { isWithin } from "./ranges.ts";
 import { termsIn } from "./words.ts";
 
 /** The likeness of terms of a text to a word of a question, 0 to 1. */
@@ -72,6 +73,8 @@ export function likenessOf(
   const inCompounds = grammarOf(language).isCompounding === true;
   const [own, foreign] = [spoken, [ALL_LANGUAGES]].map((scopes) => termsAlike(forms, scopes));
   const isEveryday = isCommon(forms[0]!, language);
+  const number = forms.find((form) => /^\d+$/.test(form));
+  const isSame = (term: string) => forms.includes(term) || (number !== undefined && isWithin(number, term));
   const passes = [
     (term: string) => own!.has(term) || forms.some((form) => isRelated(form, term, inCompounds)),
     (term: string) => foreign!.has(term),
@@ -81,7 +84,7 @@ export function likenessOf(
   for (const isAlike of passes) {
     if (found.size > 0) break;
     for (const term of vocabulary.keys())
-      if (forms.includes(term)) found.set(term, 1);
+      if (isSame(term)) found.set(term, 1);
       else if (isAlike(term)) found.set(term, ALIKE);
   }
   return found;
@@ -115,16 +118,16 @@ function isRelated(form: string, term: string, inCompounds: boolean): boolean {
 function isSlip(form: string, term: string): boolean {
   if (form.length < MIN_SLIP_LENGTH || form[0] !== term[0] || /\p{N}/u.test(form + term)) return false;
   const slips = form.length < MIN_LONG_LENGTH ? 1 : 2;
-  return Math.abs(form.length - term.length) <= slips && isWithin(slips, form, term);
+  return Math.abs(form.length - term.length) <= slips && isNear(slips, form, term);
 }
 
 /** True if at most `slips` letters are left out, added, replaced or swapped with the next one. */
-function isWithin(slips: number, one: string, other: string): boolean {
+function isNear(slips: number, one: string, other: string): boolean {
   let at = 0;
   while (at < one.length && one[at] === other[at]) at++;
   if (slips === 0 || one === other) return one === other;
   const [left, right] = [one.slice(at), other.slice(at)];
-  const after = (first: number, second: number) => isWithin(slips - 1, left.slice(first), right.slice(second));
+  const after = (first: number, second: number) => isNear(slips - 1, left.slice(first), right.slice(second));
   const isSwapped = left[0] === right[1] && left[1] === right[0];
   return after(1, 0) || after(0, 1) || after(1, 1) || (isSwapped && after(2, 2));
 }
