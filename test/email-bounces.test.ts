@@ -1,3 +1,7 @@
+import { Buffer } from "node:buffer";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test as TapTest } from "tap";
 import { readBounces } from "../core/email/bounces.ts";
@@ -163,4 +167,52 @@ t.test("of several workers each logs an outage once, however often another one i
   stopping.abort();
   await Promise.all(polling);
   t.ok(seen.warnings <= 3, `${seen.warnings} lines`);
+});
+
+/** An IMAP server on loopback with one unseen mail, which refuses one command; returns the address of its mailbox. */
+async function startRefusing(t: TapTest, refused: string): Promise<string> {
+  const answers: Record<string, string> = {
+    CAPABILITY: "* CAPABILITY IMAP4rev1\r\n",
+    SELECT: "* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n",
+    "UID SEARCH": "* SEARCH 1\r\n",
+  };
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined).write("* OK ready\r\n");
+    createInterface(socket).on("line", (line) => {
+      const [, tag, command = ""] = /^(\S+) ((?:UID )?\S+)/.exec(line) ?? [];
+      const isRefused = command.toUpperCase() === refused;
+      socket.write(isRefused ? `${tag} NO refused\r\n` : `${answers[command.toUpperCase()] ?? ""}${tag} OK done\r\n`);
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.teardown(() => server.close());
+  return `imap://bounces:secret@127.0.0.1:${(server.address() as AddressInfo).port}/INBOX`;
+}
+
+t.test("a mailbox that refuses to search or to mark a mail fails, so that the log says so", async (t) => {
+  const unsearchable = await openMailbox(await startRefusing(t, "UID SEARCH"));
+  t.teardown(() => unsearchable.close());
+  await t.rejects(unsearchable.unseen(), { message: "The mail server refuses to search the mailbox." });
+  const unmarkable = await openMailbox(await startRefusing(t, "UID STORE"));
+  t.teardown(() => unmarkable.close());
+  t.same(await unmarkable.unseen(), [1]);
+  await t.rejects(unmarkable.markSeen(1), { message: "The mail server refuses to mark a mail as seen." });
+});
+
+t.test("a mail that can't be marked as seen keeps no other from being read", async (t) => {
+  const service = await startService(t);
+  const seen: number[] = [];
+  const mailbox: Mailbox = {
+    unseen: async () => [1, 2],
+    read: async () => Buffer.from("Subject: hello\r\n\r\nNo report at all.\r\n"),
+    async markSeen(uid) {
+      if (uid === 1) throw new Error("The mailbox is read-only.");
+      seen.push(uid);
+    },
+    close() {},
+  };
+  const env = { ...service.runtime.env, BOUNCE_IMAP_URL: "imap://mailbox.example" };
+  const reader = { ...service.runtime, env, openBounces: async () => mailbox };
+  await t.rejects(readBounces(reader, new AbortController().signal), { message: "The mailbox is read-only." });
+  t.same(seen, [2]);
 });

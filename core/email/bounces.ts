@@ -18,19 +18,24 @@ export async function readBounces(runtime: Runtime, signal: AbortSignal): Promis
   return read ? undefined : "busy";
 }
 
+/** A mail that can't be marked, such as in a read-only mailbox, keeps no other from being read. */
 async function readUnseen(runtime: Runtime, mailbox: Mailbox, signal: AbortSignal): Promise<void> {
   signal.addEventListener("abort", () => mailbox.close(), { once: true });
+  let failure: unknown;
   try {
     for (const uid of await mailbox.unseen()) {
       if (signal.aborted) return;
       const mail = await mailbox.read(uid);
       if (mail === undefined) continue;
       await readInbound(runtime, mail).catch((error: Error) => unreadable(runtime, uid, error));
-      await mailbox.markSeen(uid);
+      await mailbox.markSeen(uid).catch((error: unknown) => {
+        failure = error;
+      });
     }
   } finally {
     mailbox.close();
   }
+  if (failure !== undefined) throw failure;
 }
 
 /** An unreadable mail stays for people and blocks no other; a storage failure propagates. */

@@ -22,13 +22,18 @@ export async function openMailbox(address: string): Promise<Mailbox> {
     throw error;
   }
   return {
-    unseen: async () => ((await client.search({ seen: false }, { uid: true })) || []).sort((one, other) => one - other),
+    async unseen() {
+      const found = await client.search({ seen: false }, { uid: true });
+      if (!found) throw new Error("The mail server refuses to search the mailbox.");
+      return found.sort((one, other) => one - other);
+    },
     async read(uid) {
       const found = await client.fetchOne(String(uid), { source: { maxLength: MAX_REPORT_BYTES } }, { uid: true });
       return found ? found.source : undefined;
     },
     async markSeen(uid) {
-      await client.messageFlagsAdd(String(uid), ["\\Seen"], { uid: true });
+      const isMarked = await client.messageFlagsAdd(String(uid), ["\\Seen"], { uid: true });
+      if (!isMarked) throw new Error("The mail server refuses to mark a mail as seen.");
     },
     close: () => client.close(),
   };
