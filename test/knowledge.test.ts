@@ -366,6 +366,14 @@ t.test("an embedding model that is away leaves documents findable by words, and 
     retrievalMode: "vector",
     degraded: false,
   });
+  model.script.failure = "hang";
+  const asked = performance.now();
+  t.match((await owner.post(query).send({ query: "refund" }).expect(200)).body, {
+    retrievalMode: "lexical",
+    degraded: true,
+    results: [{ documentId }],
+  });
+  t.ok(performance.now() - asked < 10_000, "a silent one delays a query by three seconds");
   await model.close();
   t.match((await owner.post(query).send({ query: "refund" }).expect(200)).body, {
     retrievalMode: "lexical",
