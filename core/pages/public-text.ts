@@ -39,7 +39,7 @@ export interface PublicPages extends Readonly<CachedPages> {
   readonly visited: PublicPage | undefined;
 }
 
-/** Most pages of a handle to read for answers, newest first. */
+/** Most pages of a handle to look at for answers, newest first; drafts among them count. */
 const MAX_PAGES = 500;
 /** Memory limit of a handle's pages, beyond which older ones are omitted, and of all handles together. */
 const MAX_HANDLE_BYTES = 16 * 2 ** 20;
