@@ -134,6 +134,20 @@ t.test("a text whose lines are broken without a fold hides no event", async (t) 
   t.same(busy([calendar(broken).replaceAll("\r", "")]), ["10-12T09:00/10-12T10:00"]);
 });
 
+t.test("words of a rule and of a range are read in either case", async (t) => {
+  const days = ["DTSTART:20261012T090000Z", "DURATION:PT1H"];
+  const upper = event(...days, "RRULE:FREQ=WEEKLY;COUNT=3;BYDAY=MO,TU");
+  const lower = event(...days, "rrule:freq=weekly;count=3;\r\n byday=mo,tu");
+  t.same(busy([calendar(lower)]), busy([calendar(upper)]));
+  t.equal(busy([calendar(lower)]).length, 3);
+  const moved = event(
+    "RECURRENCE-ID;RANGE=thisandfuture:20261013T090000Z",
+    "DTSTART:20261013T120000Z",
+    "DURATION:PT1H",
+  );
+  t.equal(busy([calendar(upper, moved)]).at(-1), "10-19T12:00/10-19T13:00");
+});
+
 t.test("a leap second is the second before it", async (t) => {
   t.same(busy([calendar(event("DTSTART:20261012T085960Z", "DTEND:20261012T235960Z"))]), ["10-12T08:59/10-12T23:59"]);
 });

@@ -17,12 +17,16 @@ export function parseObject(text: string): Component {
 /** The start of a content line, or of its continuation (RFC 5545, section 3.1). */
 const LINE = /^(?:[\w-]+[;:]|[ \t])/;
 
+/** A rule with its folded lines. Its words may be in lower case (RFC 5545, section 2), which ical.js doesn't read. */
+const RULE = /^RRULE[;:].*(?:\r?\n[ \t].*)*/gim;
+
 /**
- * The text without two faults of other programs: Exchange writes `TZID=tzone://Microsoft/Utc` without the quotes that its colon needs
- * (RFC 5545, section 3.2), and some break the lines of a text without folding them.
+ * The text with its rules in upper case, and without two faults of other programs: Exchange writes `TZID=tzone://Microsoft/Utc` without the
+ * quotes that its colon needs (RFC 5545, section 3.2), and some break the lines of a text without folding them.
  */
 function mended(text: string): string {
-  const lines = text.replace(/;TZID=(tzone:[^":;\r\n]+)/gi, ';TZID="$1"').split("\n");
+  const quoted = text.replace(/;TZID=(tzone:[^":;\r\n]+)/gi, ';TZID="$1"');
+  const lines = quoted.replace(RULE, (rule) => rule.toUpperCase()).split("\n");
   return lines.filter((line) => LINE.test(line)).join("\n");
 }
 

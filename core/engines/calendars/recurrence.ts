@@ -116,7 +116,8 @@ interface Shift {
 /** The shift of a change of this and all later instances. */
 function shiftOf(event: Event): Shift[] {
   const { begins, replaces, component } = event;
-  const isRange = propertiesOf(component, "recurrence-id")[0]?.[1].range === "THISANDFUTURE";
+  const range = propertiesOf(component, "recurrence-id")[0]?.[1].range;
+  const isRange = String(range).toUpperCase() === "THISANDFUTURE";
   if (!isRange || !replaces) return [];
   const since = instantOf(replaces);
   return [{ since, by: begins.wall - replaces.clock.toWall(since), event }];
