@@ -379,8 +379,8 @@ t.test("a delayed rule waits, and looks at everything again when its time has co
   t.equal(campaign.mails.length, 1);
 });
 
-t.test("a campaign that is not live gets no other leads, and its rules mail those that name it", async (t) => {
-  const { capture, mails, sending } = await startCampaign(t);
+t.test("a campaign that is not live gets no other leads, and its rules send nothing", async (t) => {
+  const { capture, events, mails, sending } = await startCampaign(t);
   const campaignId = "cmp_quiet";
   await sending.owner.post("/v2/handles/acme/campaigns").send({ campaignId, name: "Quiet", live: false }).expect(201);
   await sending.owner
@@ -389,8 +389,9 @@ t.test("a campaign that is not live gets no other leads, and its rules mail thos
     .expect(201);
   await capture({ email: "ada@example.com" });
   await capture({ email: "bob@example.com", campaignId });
-  await eventually(() => mails.length === 1);
-  t.same(mails[0]?.to, ["bob@example.com"]);
+  await eventually(async () => (await events()).length > 0);
+  t.match(await events(), [{ recipient: "bob@example.com", type: "DENIED", reason: "campaign_not_live" }]);
+  t.same(mails, []);
 });
 
 t.test("a conversion triggers its own rules alone", async (t) => {

@@ -4,6 +4,7 @@ import type { Lead } from "../../schemas/leads.ts";
 import { acceptMessage, unlessErased } from "../email/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { readRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { isFarAhead, pollDelayedSends, sendJob, sendName } from "./delayed-sends.ts";
@@ -26,7 +27,7 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
   const lead = await leadOf(runtime, handle, leadId);
   // An erased person has no address left; only the counter records the send.
   if (lead === undefined) return settleSend(runtime, data, "denied");
-  const denied = reasonAgainst(rule);
+  const denied = await reasonAgainst(runtime, data, rule);
   const accepted = await unlessErased(() => acceptMessage(runtime, { ...mail(data, rule, lead), denied }));
   const isSent = accepted !== "erased" && accepted.message.status !== "DENIED";
   await settleSend(runtime, data, isSent ? "sent" : "denied");
@@ -70,9 +71,16 @@ async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"ca
 }
 
 /** Why a send may no longer happen. Mail acceptance checks sender, domain, template, suppression and quota. */
-function reasonAgainst(rule: StoredRule | undefined): string | undefined {
+async function reasonAgainst(
+  runtime: Runtime,
+  data: JobData<"campaigns.send">,
+  rule: StoredRule | undefined,
+): Promise<string | undefined> {
   if (rule === undefined) return "email_rule_not_found";
-  return rule.enabled ? undefined : "email_rule_disabled";
+  if (!rule.enabled) return "email_rule_disabled";
+  const campaign = await readRecord<{ live: boolean }>(runtime.redis, keys.campaign(data.handle, data.campaignId));
+  if (campaign === undefined) return "campaign_not_found";
+  return campaign.live ? undefined : "campaign_not_live";
 }
 
 function mail(
