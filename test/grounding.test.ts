@@ -806,9 +806,24 @@ t.test("nor does that of a sentence or line without end", async (t) => {
 
 t.test("a sentence is sent once the next one begins, a line as soon as it ends", async (t) => {
   const filter = new Grounding(library, passages, { language: "en", never: [], links: [] });
-  t.equal(filter.push("Hello there!"), "");
-  t.equal(filter.push(" S"), "Hello there! ");
+  t.equal(filter.push("The Team plan costs $9!"), "");
+  t.equal(filter.push(" S"), "The Team plan costs $9! ");
   t.equal(filter.push("etup is 1,000 €\n"), "Setup is 1,000 €");
+});
+
+t.test("an introduction without what it introduces is not shown, nor talk without a fact", async (t) => {
+  const shown: [text: string, shown: string][] = [
+    ["Great question! The Gold plan costs $99. Let me know if you need more.", ""],
+    ["Sure! Here are our plans:\n\n- Gold: $99\n- Silver: $77\n\nLet me know if you need more!", ""],
+    ["Here are our plans:\n\n- Gold: $99\n- Team plan: $9", "Here are our plans:\n\n- Team plan: $9"],
+    ["Hello! The Gold plan costs $99. The Team plan costs $9.", "Hello! The Team plan costs $9."],
+    ["Setup is 1,000 €.\n\nOther plans:\n\n- Gold: $99\n\nThanks.", "Setup is 1,000 €.\n\nThanks."],
+    ["| Plan | Price |\n|---|---|\n| Gold | $99 |", ""],
+    ["Hello! How can I help you?", "Hello! How can I help you?"],
+    ["Setup is 1,000 €. Here is more:", "Setup is 1,000 €. Here is more:"],
+  ];
+  for (const [text, expected] of shown)
+    for (const size of [1, 7, 1000]) t.equal(filtered(text, size).text, expected, `${text} ${size}`);
 });
 
 t.test("links that the page offers besides its text are allowed", async (t) => {
@@ -833,7 +848,10 @@ t.test("raw HTML and images go, the words stay", async (t) => {
 });
 
 t.test("secret strings are removed with their sentence", async (t) => {
-  t.equal(filtered("Hello. The text starts at TEXT-abc. Thanks.", 4, { never: ["TEXT-ABC"] }).text, "Hello. Thanks.");
+  t.equal(
+    filtered("Setup is $9. Setup is 1,000 €. The text starts at TEXT-abc. Thanks.", 4, { never: ["TEXT-ABC"] }).text,
+    "Setup is 1,000 €. Thanks.",
+  );
 });
 
 t.test("no hostile text of a model leaves markup, an image or an outside link", async (t) => {

@@ -3,6 +3,7 @@ import { firstEnd } from "../../platform/sentences.ts";
 import { type Link, labelWithContact } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
+import { Held } from "./held.ts";
 import type { Library } from "./library.ts";
 import type { Section, Unit } from "./sections.ts";
 
@@ -30,6 +31,8 @@ const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const FENCE = /^[ \t]*(?:`{3}|~{3})/;
 const TABLE_RULE = /^[\s|:-]+$/;
 const ONLY_PUNCTUATION = /^[\p{P}\s]*$/u;
+/** A figure, address or link, which says something without a unit too. */
+const SAYS = /[\d@]|\]\(/;
 const REFERENCE = /^[ \t]*\[[^\]]*\]:/;
 const HIDDEN_ELEMENT = /<(script|style)\b[\s\S]*?<\/\1\s*>/gi;
 const COMMENT = /<!--[\s\S]*?-->/g;
@@ -63,6 +66,9 @@ export class Grounding {
   #hasWritten = false;
   /** Line breaks since the last sentence that passed; written before the next one. */
   #breaks = 0;
+  /** The line before is a row of a table. */
+  #wasRow = false;
+  readonly #held = new Held();
 
   constructor(library: Library, passages: readonly Passage[], options: Options) {
     this.#passages = passages;
@@ -84,7 +90,7 @@ export class Grounding {
 
   /** The rest of the text. */
   end(): string {
-    return this.push("\n").trimEnd();
+    return (this.push("\n") + this.#held.end()).trimEnd();
   }
 
   /** Filters one sentence or line with the white space after it. */
@@ -96,11 +102,24 @@ export class Grounding {
     const plain = body.slice(marks.length);
     const text = FENCE.test(body) || REFERENCE.test(body) ? "" : harmless(plain.replace(CITATION, ""));
     const words = ONLY_PUNCTUATION.test(text) ? "" : text;
-    const isShown =
-      words !== "" && body.length < MAX_SENTENCE_LENGTH && this.#holds(words, plain, this.#marks.includes("#"));
-    if (isShown && !TABLE_RULE.test(words)) this.kept++;
-    else if (words !== "" && !isShown) this.dropped++;
-    return this.#write(isShown ? words : "", { space, isEmpty: body === "" });
+    const units =
+      words !== "" && body.length < MAX_SENTENCE_LENGTH
+        ? this.#supportOf(words, plain, this.#marks.includes("#"))
+        : undefined;
+    const isRow = plain.startsWith("|");
+    const isOpening = /[:：][*_]*$/.test(words) || TABLE_RULE.test(words) || (isRow && !this.#wasRow);
+    const isTalk = units?.length === 0 && !SAYS.test(words);
+    const role = isOpening ? "opening" : isTalk ? "talk" : "fact";
+    const isItem = isRow || /^\s*(?:[-*+]|\d)/.test(this.#marks);
+    if (body !== "") this.#wasRow = isRow;
+    if (units && !TABLE_RULE.test(words)) this.kept++;
+    else if (words !== "" && !units) this.#drop();
+    return this.#held.pass(this.#write(units ? words : "", { space, isEmpty: body === "" }), { role, isItem });
+  }
+
+  #drop(): void {
+    this.dropped++;
+    this.#held.drop();
   }
 
   #write(words: string, { space, isEmpty }: { space: string; isEmpty: boolean }): string {
@@ -116,16 +135,17 @@ export class Grounding {
     return passed;
   }
 
-  #holds(words: string, plain: string, isHeading: boolean): boolean {
+  /** The units that support a sentence, none for talk and the rule of a table; undefined if it may not be shown. */
+  #supportOf(words: string, plain: string, isHeading: boolean): Unit[] | undefined {
     const { never, language } = this.#options;
     const lower = words.toLowerCase();
-    if (never.some((word) => lower.includes(word.toLowerCase())) || hasOtherLink(words)) return false;
-    if (TABLE_RULE.test(words)) return true;
+    if (never.some((word) => lower.includes(word.toLowerCase())) || hasOtherLink(words)) return undefined;
+    if (TABLE_RULE.test(words)) return [];
     const cited = citedIn(plain).flatMap((number) => this.#passages[number - 1]?.section ?? []);
     const sections = cited.length > 0 ? cited : this.#passages.map(({ section }) => section);
     const units = this.#checker.check(words, { language, isHeading }, [...new Set(sections)]);
     this.used.push(...(units ?? []).filter((unit) => !this.used.includes(unit)));
-    return units !== undefined;
+    return units;
   }
 }
 
