@@ -75,9 +75,9 @@ function requestId(given: string | string[] | undefined): string {
 }
 
 async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promise<void> {
-  // A request for "http://" has no path.
-  if (!ctx.path) throw new Fail("not_found");
   settleHost(ctx.req);
+  // A request for "foo://bar" has no path.
+  if (!ctx.path) throw new Fail("not_found");
   if (ctx.req.headers.origin && allowOrigin(runtime, routes, ctx)) return;
   if (mayBePageHost(runtime, ctx)) await pageHost(runtime, ctx);
   if (isDashboard(ctx.path)) return dashboard(runtime, ctx);
@@ -92,13 +92,18 @@ async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promis
 const notInHost = /[^\w.~%!$&'()*+,;=:[\]-]/;
 
 /**
- * Makes the host of a target in absolute form that of the request, and refuses a field that is repeated or names no host (RFC 9112, sections
- * 3.2 and 3.2.2): a proxy may have read another host than we would.
+ * Makes a target in absolute form the host and the path of the request, and refuses a field that is repeated or names no host (RFC 9112,
+ * sections 3.2 and 3.2.2): a proxy may have read another host than we would. `not_found` for a target that is no address.
  */
-function settleHost({ rawHeaders, headers, url = "" }: IncomingMessage): void {
+function settleHost(req: IncomingMessage): void {
+  const { rawHeaders, headers, url = "" } = req;
   const fields = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
   if (fields.length > 1 || notInHost.test(headers.host ?? "")) throw invalid("/Host", "must be one host");
-  if (!url.startsWith("/") && URL.canParse(url)) headers.host = new URL(url).host;
+  if (url.startsWith("/")) return;
+  if (!URL.canParse(url)) throw new Fail("not_found");
+  const { host, pathname, search } = new URL(url);
+  headers.host = host;
+  req.url = pathname + search;
 }
 
 function throwUnmatched(routes: RowRouter, ctx: Context): never {
