@@ -136,6 +136,9 @@ t.test("a document with many passages leaves room for the others that match", as
       .send({ ...returns, title, content })
       .expect(202);
   await add("Warranty handbook", sections.join("\n\n"));
+  const searched = t.capture(service.runtime.index, "search", service.runtime.index.search);
+  await owner.post(query).send({ query: "warranty" }).expect(200);
+  t.equal(searched().length, 1, "no further search once every document of the handle is found");
   for (const title of ["Bikes", "Tents", "Stoves"])
     await add(title, "What we sell is checked twice before it is sent, and its warranty is that of its maker.");
   const titles = async (limit: number) => {

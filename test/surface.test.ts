@@ -59,7 +59,8 @@ t.test("a request has one host: that of its target, else of its one field (RFC 9
   t.equal(await statusOf("http://service.test/docs", "acme.pages.test"), 200);
   t.equal(await statusOf("http://service.test/hello", "acme.pages.test"), 404);
   t.equal(await statusOf("http://%@acme.pages.test/hello", "service.test"), 200);
-  for (const target of ["http://[::/hello", "foo://bar", "*"]) t.equal(await statusOf(target, "service.test"), 404, target);
+  for (const target of ["http://[::/hello", "foo://bar", "*"])
+    t.equal(await statusOf(target, "service.test"), 404, target);
   t.equal(await statusOf("/hello", "acme.pages.test", "service.test"), 400);
   for (const host of ["acme.pages.test service.test", "acme.pages.test/x", "user@acme.pages.test", "acme.pages.test#"])
     t.equal(await statusOf("/hello", host), 400, host);

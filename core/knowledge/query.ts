@@ -2,6 +2,7 @@ import type { knowledgeQuery, QueryAnswer } from "../../schemas/knowledge.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { normalizeTags, snippets } from "../engines/search/search.ts";
 import type { Runtime, SearchRequest, SearchResult } from "../platform/runtime.ts";
+import { keys } from "../store/keys.ts";
 
 /** Most results of one query (docs/reference.md, "Knowledge"). */
 const MAX_RESULTS = 50;
@@ -55,15 +56,19 @@ export async function searchDocuments(
   request: Omit<SearchRequest, "vector">,
   documents: number,
 ): Promise<SearchResult> {
-  const search = await searchFor(runtime, request.text);
+  const [search, stored] = await Promise.all([
+    searchFor(runtime, request.text),
+    runtime.redis.zcard(keys.documents(request.handle)),
+  ]);
+  const wanted = Math.min(documents, stored);
   for (let { limit } = request; ; limit = Math.min(4 * limit, MAX_PASSAGES)) {
     const found = await search({ ...request, limit });
     const isAll = found.hits.length < limit || limit >= MAX_PASSAGES;
-    if (isAll || bestPassages(found).length >= documents) return found;
+    if (isAll || bestPassages(found).length >= wanted) return found;
   }
 }
 
-type Searcher = Pick<Runtime, "index" | "model">;
+type Searcher = Pick<Runtime, "index" | "model" | "redis">;
 
 /** Embeds a text once, for searches with it. */
 async function searchFor(
