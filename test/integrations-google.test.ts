@@ -448,9 +448,47 @@ t.test("an answer that is no event leaves its booking degraded until the event i
 t.test("an error code of a provider is never read as a failure of Redis", async (t) => {
   const { google, select, refresh, owner } = await start(t, { workers: [] });
   await select([own]).expect(200);
-  google.oauth.trouble = Array.from({ length: 2 }, () => new Refusal(502, { error: { status: "ETIMEDOUT" } }));
+  for (const status of [403, 502]) {
+    google.oauth.trouble = Array.from({ length: 2 }, () => new Refusal(status, { error: { status: "ETIMEDOUT" } }));
+    await refresh();
+    t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED" }]);
+    google.oauth.trouble = [];
+    await refresh();
+    t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
+  }
+});
+
+t.test("owners learn that a calendar is gone or can't be written, and what to do", async (t) => {
+  const desk = await start(t);
+  const { google, owner, service, select, refresh, booked, booking } = desk;
+  const receiver = await startReceiver(t);
+  await owner
+    .post(`${owned}/webhooks`)
+    .send({ url: receiver.url, events: ["scheduling.sync.degraded"] })
+    .expect(201);
+  await select([own], own).expect(200);
+  const calendar = google.calendars.get(own) as NonNullable<ReturnType<typeof google.calendars.get>>;
+  const events = async (count: number) =>
+    (await eventually(() => receiver.received.length === count && receiver.received)).at(-1)?.event.data;
+
+  calendar.accessRole = "reader";
+  const bookingUid = await booked("2026-10-06T10:00:00Z");
+  const denied = /^The provider denies access to a selected calendar; .+ answered 403 \(requiredAccessLevel\)\.$/;
+  t.match(await events(1), { reason: "provider_unavailable", detail: denied, booking: { bookingUid } });
   await refresh();
-  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED" }]);
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }], "it can be read");
+
+  google.calendars.delete(own);
+  await refresh();
+  const gone = /^A selected calendar no longer exists at the provider; .+ answered 404 \(notFound\)\.$/;
+  t.match(await events(2), { reason: "provider_unavailable", detail: gone });
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "DEGRADED", detail: gone }]);
+  await t.rejects(syncBooking(service.runtime, { handle: "acme", bookingUid }), { message: /no longer exists/ });
+
+  calendar.accessRole = "owner";
+  google.calendars.set(own, calendar);
+  await syncBooking(service.runtime, { handle: "acme", bookingUid });
+  t.match(await booking(bookingUid), { syncStatus: "OK" });
 });
 
 t.test("what a provider says of an error is not logged, but its code is", async (t) => {

@@ -255,6 +255,21 @@ t.test("a booking's own event doesn't take its time", async (t) => {
   await desk.moved(uid, "2026-10-06T10:00:00Z").expect(200);
 });
 
+t.test("owners learn that a calendar is gone or can't be written, and what to do", async (t) => {
+  const { microsoft, owner, service, select, refresh, booked, credentialId } = await start(t, { workers: [] });
+  const [calendar] = microsoft.calendars as [(typeof microsoft.calendars)[number]];
+  const sync = (bookingUid: string) => syncBooking(service.runtime, { handle: "acme", bookingUid });
+  await select([own as string], own).expect(200);
+  calendar.canEdit = false;
+  const bookingUid = await booked("2026-10-06T10:00:00Z");
+  await t.rejects(sync(bookingUid), { message: /denies access to a selected calendar.+ 403 \(ErrorAccessDenied\)/ });
+  microsoft.calendars.shift();
+  await t.rejects(sync(bookingUid), { message: /no longer exists.+ 404 \(ErrorItemNotFound\)/ });
+  await refresh();
+  const gone = { credentialId, status: "DEGRADED", detail: /^A selected calendar no longer exists at the provider;/ };
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [gone]);
+});
+
 t.test("a token goes to the address of the settings alone, wherever a link points", async (t) => {
   const { microsoft, put, select, free } = await start(t, { workers: [] });
   for (let hour = 9; hour < 15; hour++) put(timed("2026-10-06", `${hour}:00`.padStart(5, "0"), `${hour + 1}:00`));

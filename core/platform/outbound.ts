@@ -51,9 +51,8 @@ export function isOutboundFailure(error: Error): boolean {
   return failures.has(error);
 }
 
-/** Such a failure for an answer that can't be used. */
-export function outboundFailure(message: string): Error {
-  const failure = new Error(message);
+/** Marks the failure for an answer that can't be used as such a failure. */
+export function outboundFailure<E extends Error>(failure: E): E {
   failures.add(failure);
   return failure;
 }

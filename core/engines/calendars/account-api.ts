@@ -3,12 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../platform/errors.ts";
 import { retryAfterMs } from "../../platform/exchange.ts";
 import { asObject, parseJson } from "../../platform/json.ts";
-import { type OutboundResponse, outboundFailure } from "../../platform/outbound.ts";
+import type { OutboundResponse } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
 import { MAX_INSTANCES } from "./busy-objects.ts";
 import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
+import { ProviderRefusal } from "./server-error.ts";
 
 /** One call of an API. */
 export interface ApiCall {
@@ -136,15 +137,17 @@ function authorised(token: string): Record<string, string> {
 /** The JSON of a successful response, `{}` for an empty one; throws for any other. */
 function responseJson<T>({ status, body, url }: OutboundResponse): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
-  throw outboundFailure(`${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
+  throw new ProviderRefusal(status, `${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
 }
 
 /** The error code in a response, for the log. Sentences of providers quote what was sent. */
 function errorCodeIn(body: Buffer): string {
   try {
     const { error, code } = asObject(parseJson(body));
-    const { status, code: own } = asObject(error);
-    const found = [status, own, error, code].find((one) => /^[\w.-]{1,64}$/.test(String(one ?? "")));
+    const { status, code: own, errors } = asObject(error);
+    // Google's code is the status again, so its reason comes first.
+    const { reason } = asObject(Array.isArray(errors) ? errors[0] : undefined);
+    const found = [status, reason, own, error, code].find((one) => /^[\w.-]{1,64}$/.test(String(one ?? "")));
     return found === undefined ? "" : ` (${found})`;
   } catch {
     // A page for people has no code.

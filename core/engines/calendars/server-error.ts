@@ -1,4 +1,6 @@
 import { ResponseRefused } from "../../platform/exchange.ts";
+import { outboundFailure } from "../../platform/outbound.ts";
+import type { ProviderCalendars } from "./providers/provider.ts";
 
 /** Why a calendar server could not be used: a code for programs, and the sentence that its owner reads. */
 const SENTENCES = {
@@ -11,6 +13,8 @@ const SENTENCES = {
   rate_limited: "The calendar server limits requests; try again later.",
   unavailable: "The calendar server is unavailable; try again later.",
   refused: "The calendar server refused the request.",
+  calendar_gone: "A selected calendar no longer exists at the provider; select another one.",
+  calendar_denied: "The provider denies access to a selected calendar; allow it there, or select another one.",
 } as const;
 
 type CalendarServerReason = keyof typeof SENTENCES;
@@ -24,6 +28,34 @@ export class CalendarServerError extends Error {
     super(detail === "" ? SENTENCES[reason] : `${SENTENCES[reason]} ${detail}`, { cause });
     this.reason = reason;
   }
+}
+
+/** A response of a provider's API that is no success. The message is for the log. */
+export class ProviderRefusal extends Error {
+  override readonly name = "ProviderRefusal";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+    outboundFailure(this);
+  }
+}
+
+/** The calendars of an API; a call that fails because one of them is gone or denied says so. */
+export function withReasons({ busy, put, remove, ...calendars }: ProviderCalendars): ProviderCalendars {
+  return {
+    ...calendars,
+    busy: (...call) => busy(...call).catch(failForCalendar),
+    put: (...call) => put(...call).catch(failForCalendar),
+    remove: (...call) => remove(...call).catch(failForCalendar),
+  };
+}
+
+function failForCalendar(error: Error): never {
+  const status = error instanceof ProviderRefusal ? error.status : 0;
+  const reason = ({ 403: "calendar_denied", 404: "calendar_gone", 410: "calendar_gone" } as const)[status];
+  throw reason ? outboundFailure(new CalendarServerError(reason, error.message, error)) : error;
 }
 
 /** The error for a response status that is not a success (RFC 9110, section 15). */

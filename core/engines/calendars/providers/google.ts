@@ -6,6 +6,7 @@ import { AccountApi, type ApiCall, GONE, getWithGrant } from "../account-api.ts"
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
 import { awaitMeeting, bringTo, meetingLink } from "../event-states.ts";
 import { revokeGrant } from "../oauth.ts";
+import { withReasons } from "../server-error.ts";
 import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars } from "./provider.ts";
 
 /** Google Calendar (API v3) with Meet. */
@@ -94,7 +95,7 @@ export const google: Provider = {
     const { refreshToken, accessToken } = tokensIn(secret);
     if (settings) await revokeGrant(runtime, settings, refreshToken ?? accessToken);
   },
-  calendars,
+  calendars: withReasons(calendars),
 };
 
 /** Scopes of a grant, without their common prefix. */

@@ -4,6 +4,7 @@ import { mustGrant, secretFor } from "../access-tokens.ts";
 import { AccountApi, GONE, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
 import { awaitMeeting, bringTo, meetingLink } from "../event-states.ts";
+import { withReasons } from "../server-error.ts";
 import {
   type CalendarEvent,
   type EventWrite,
@@ -98,7 +99,7 @@ export const microsoft: Provider = {
     const user = await getWithGrant<{ mail?: string | null; userPrincipalName: string }>(runtime, grant, url);
     return { account: user.mail || user.userPrincipalName, secret: secretFor(grant) };
   },
-  calendars,
+  calendars: withReasons(calendars),
 };
 
 function settingsFrom(env: Env): OAuthSettings | undefined {
