@@ -25,7 +25,7 @@ export const triggers = {
   CONVERSION: { event: "CONVERSION", isDelayed: false, byVisitor: false },
 } as const;
 export const triggerNames = Object.keys(triggers) as (keyof typeof triggers)[];
-export const triggerEvents = Object.values(triggers).map(({ event }) => event);
+export const triggerEvents = [...new Set(Object.values(triggers).map(({ event }) => event))];
 
 /** Bounds of a delay in minutes. */
 export const MIN_DELAY_MINUTES = 15;
