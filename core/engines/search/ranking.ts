@@ -20,13 +20,22 @@ export function bestSlots(
   for (let slot = 0; slot < scores.length; slot++) {
     const score = scores[slot]!;
     if (!(score > lowest && isAllowed(slot))) continue;
-    let at = found.length;
-    while (at > 0 && found[at - 1]!.score < score) at--;
-    found.splice(at, 0, { item: slot, score });
+    found.splice(rankOf(score, found), 0, { item: slot, score });
     if (found.length > limit) found.pop();
     if (found.length === limit) lowest = found[limit - 1]!.score;
   }
   return found;
+}
+
+/** The position of a score behind those that are not lower, by halving: ascending scores would pass the whole list each. */
+function rankOf(score: number, found: readonly Ranked<number>[]): number {
+  let [low, high] = [0, found.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (found[middle]!.score < score) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** Damping of the first ranks (Cormack, Clarke and Büttcher 2009; docs/reference.md, "Knowledge"). */
