@@ -361,6 +361,22 @@ t.test("google: a refused revocation is logged with the provider's response code
   t.same(logged, [[fields, "integration.revoke_failed"]]);
 });
 
+t.test("a grant that Redis keeps from being taken back is logged, and its account is disconnected", async (t) => {
+  const { service, owner, oauth } = await start(t, "google");
+  const credentialId = await connectAccount(owner, "google");
+  const { redis, log } = service.runtime;
+  const logged: unknown[] = [];
+  t.intercept(log, "warn", { value: (...line: unknown[]) => void logged.push(line) });
+  const error = "LOADING Redis is loading the dataset in memory";
+  const hget = redis.hget.bind(redis);
+  const refused = (key: string, field: string) =>
+    key === keys.handle("acme") ? Promise.reject(new Error(error)) : hget(key, field);
+  t.intercept(redis, "hget", { value: refused });
+  await owner.delete(`${owned}/integrations/google/credentials/${credentialId}`).expect(204);
+  t.equal(oauth.revoked.length, 0);
+  t.same(logged, [[{ handle: "acme", providerKey: "google", error }, "integration.revoke_failed"]]);
+});
+
 t.test("an account whose secret can't be opened any more is disconnected", async (t) => {
   const { service, owner } = await start(t, "google");
   const credentialId = await connectAccount(owner, "google");

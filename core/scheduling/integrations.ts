@@ -115,11 +115,11 @@ export async function revoke(
   handle: string,
   { providerKey, account, secret }: Omit<ConnectedAccount, "secret"> & { secret: () => string | null },
 ): Promise<boolean> {
-  if (await isUsed(runtime, handle, { providerKey, account })) return true;
   const { oauth, disconnect } = providers[providerKey];
-  // A calendar server has no grant; Microsoft's can't be revoked.
-  if (disconnect === undefined) return oauth === undefined;
   try {
+    if (await isUsed(runtime, handle, { providerKey, account })) return true;
+    // A calendar server has no grant; Microsoft's can't be revoked.
+    if (disconnect === undefined) return oauth === undefined;
     await disconnect(runtime, { account, secret: secret() });
     return true;
   } catch (error) {
