@@ -9,7 +9,7 @@ import { type PagePath, pageUrl } from "./pages.ts";
 /** The newest pages of a handle, of which the published ones are in its sitemap. */
 const MAX_LISTED = 1000;
 
-/** The handle that a host serves, for a host of the public domain also an unknown one; undefined for the service's own hosts and others. */
+/** The handle that a host names or serves; under the public domain it may not exist. Undefined for the service's own hosts and all others. */
 export async function handleOfHost(runtime: Runtime, name: string): Promise<string | undefined> {
   const host = hostName(name);
   if (runtime.env.ownHosts.has(host)) return undefined;

@@ -5,8 +5,8 @@ export function readCookie(header: string | undefined, name: string): string | u
 }
 
 /**
- * A `Set-Cookie` value that scripts can't read, and that of all requests from other sites only a link or redirect to this one sends (RFC
- * 6265bis, sections 4.1.2.6 and 4.1.2.7).
+ * A `Set-Cookie` value that scripts can't read. From other sites browsers send it with a link or redirect only (RFC 6265bis, sections 4.1.2.6
+ * and 4.1.2.7).
  */
 export function writeCookie(
   name: string,

@@ -51,7 +51,7 @@ export function isOutboundFailure(error: Error): boolean {
   return failures.has(error);
 }
 
-/** Marks the failure for an answer that can't be used as such a failure. */
+/** Marks an error as the failure of such a call, for an answer that can't be used. */
 export function outboundFailure<E extends Error>(failure: E): E {
   failures.add(failure);
   return failure;
