@@ -129,9 +129,12 @@ t.test("a definition says what an abbreviation means, and Exchange's names are r
 
 t.test("a text whose lines are broken without a fold hides no event", async (t) => {
   const times = ["DTSTART:20261012T090000Z", "DTEND:20261012T100000Z"];
-  const broken = event("DESCRIPTION:Hello", "Bring a cake", "", " and tea", "<b>See you</b>", ...times);
-  t.same(busy([calendar(broken)]), ["10-12T09:00/10-12T10:00"]);
-  t.same(busy([calendar(broken).replaceAll("\r", "")]), ["10-12T09:00/10-12T10:00"]);
+  const broken = event("DESCRIPTION:Hello", "Bring a cake", "", " and tea", "Tea; if any", "<b>See you</b>", ...times);
+  const text = calendar(broken);
+  for (const end of ["\r\n", "\n", "\r", "\r\r\n", "\r\n\r\n"])
+    t.same(busy([text.replaceAll("\r\n", end)]), ["10-12T09:00/10-12T10:00"], JSON.stringify(end));
+  const folded = event(...times.map((time) => time.replace(";", ";\r\n ").replace(":", "\r\n :")));
+  t.same(busy([calendar(folded)]), ["10-12T09:00/10-12T10:00"]);
 });
 
 t.test("words of a rule and of a range are read in either case", async (t) => {

@@ -14,18 +14,20 @@ export function parseObject(text: string): Component {
   return ICAL.parse(mended(text)) as Component;
 }
 
-/** The start of a content line, or of its continuation (RFC 5545, section 3.1). */
-const LINE = /^(?:[\w-]+[;:]|[ \t])/;
+/** The start of a content line, which may be folded anywhere (RFC 5545, section 3.1). */
+const LINE = /^[\w-]+(?::|;[^:]*=)/;
 
-/** A rule with its folded lines. Its words may be in lower case (RFC 5545, section 2), which ical.js doesn't read. */
-const RULE = /^RRULE[;:].*(?:\r?\n[ \t].*)*/gim;
+/** A rule. Its words may be in lower case (RFC 5545, section 2), which ical.js doesn't read. */
+const RULE = /^RRULE[;:].*/gim;
 
 /**
- * The text with its rules in upper case, and without two faults of other programs: Exchange writes `TZID=tzone://Microsoft/Utc` without the
- * quotes that its colon needs (RFC 5545, section 3.2), and some break the lines of a text without folding them.
+ * The text with unfolded lines, with its rules in upper case, and without three faults of other programs: Exchange writes
+ * `TZID=tzone://Microsoft/Utc` without the quotes that its colon needs (RFC 5545, section 3.2), some break the lines of a text without
+ * folding them, and some end lines otherwise.
  */
 function mended(text: string): string {
-  const quoted = text.replace(/;TZID=(tzone:[^":;\r\n]+)/gi, ';TZID="$1"');
+  const unfolded = text.replace(/[\r\n]+/g, "\n").replace(/\n[ \t]/g, "");
+  const quoted = unfolded.replace(/;TZID=(tzone:[^":;\n]+)/gi, ';TZID="$1"');
   const lines = quoted.replace(RULE, (rule) => rule.toUpperCase()).split("\n");
   return lines.filter((line) => LINE.test(line)).join("\n");
 }
