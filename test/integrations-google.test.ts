@@ -431,6 +431,16 @@ t.test(
   },
 );
 
+t.test("a calendar whose listings have no sync token is read whole each time", async (t) => {
+  const { google, select, refresh, free, owner } = await start(t, { workers: [] });
+  google.marks = false;
+  await select([own]).expect(200);
+  google.put(own, timed("2026-10-06", "09", "16"));
+  await refresh();
+  t.same(await free("2026-10-06"), full(16, 17));
+  t.match((await owner.get(`${owned}/integrations`)).body.credentials, [{ status: "OK" }]);
+});
+
 t.test("an answer that is no event leaves its booking degraded until the event is written", async (t) => {
   const desk = await start(t, { workers: [] });
   const { google, service, select, booked, booking } = desk;

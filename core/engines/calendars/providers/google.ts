@@ -39,7 +39,7 @@ const calendars: ProviderCalendars = {
     return readMarked(
       {
         async newMark() {
-          return (await read(events, { fields: "nextPageToken,nextSyncToken" }))?.mark ?? null;
+          return (await read(events, { fields: "timeZone,nextPageToken,nextSyncToken" }))?.mark ?? null;
         },
         changesSince: ({ mark }) => read(events, { syncToken: mark, fields: busyFields }, [400, 410]),
         async instances(series) {
