@@ -821,6 +821,9 @@ t.test("an introduction without what it introduces is not shown, nor talk withou
     ["| Plan | Price |\n|---|---|\n| Gold | $99 |", ""],
     ["Hello! How can I help you?", "Hello! How can I help you?"],
     ["Setup is 1,000 €. Here is more:", "Setup is 1,000 €. Here is more:"],
+    ["Setup is 1,000 €.\n\n## Other plans\n\nGold costs $99.\n\nThanks.", "Setup is 1,000 €.\n\nThanks."],
+    ["## Other plans\n\nGold costs $99.\n\n## Plans\n\nSetup is 1,000 €.", "## Plans\n\nSetup is 1,000 €."],
+    ["| A |\n|---|\n| Setup: 1,000 € |\n\n| B |\n|---|\n| Gold: $99 |", "| A |\n|---|\n| Setup: 1,000 € |"],
   ];
   for (const [text, expected] of shown)
     for (const size of [1, 7, 1000]) t.equal(filtered(text, size).text, expected, `${text} ${size}`);

@@ -30,6 +30,8 @@ const MAX_LINK_LENGTH = 500;
 const LINE_MARKS = /^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]|#{1,6}|>)[ \t]+)*/;
 const FENCE = /^[ \t]*(?:`{3}|~{3})/;
 const TABLE_RULE = /^[\s|:-]+$/;
+/** The end of an introduction. */
+const OPENING = /[:：][*_]*$/;
 const ONLY_PUNCTUATION = /^[\p{P}\s]*$/u;
 /** A figure, address or link, which says something without a unit too. */
 const SAYS = /[\d@]|\]\(/;
@@ -90,7 +92,7 @@ export class Grounding {
 
   /** The rest of the text. */
   end(): string {
-    return (this.push("\n") + this.#held.end()).trimEnd();
+    return (this.push("\n") + this.#held.end(this.dropped > 0)).trimEnd();
   }
 
   /** Filters one sentence or line with the white space after it. */
@@ -102,16 +104,15 @@ export class Grounding {
     const plain = body.slice(marks.length);
     const text = FENCE.test(body) || REFERENCE.test(body) ? "" : harmless(plain.replace(CITATION, ""));
     const words = ONLY_PUNCTUATION.test(text) ? "" : text;
-    const units =
-      words !== "" && body.length < MAX_SENTENCE_LENGTH
-        ? this.#supportOf(words, plain, this.#marks.includes("#"))
-        : undefined;
+    const isHeading = this.#marks.includes("#");
+    const isRead = words !== "" && body.length < MAX_SENTENCE_LENGTH;
+    const units = isRead ? this.#supportOf(words, plain, isHeading) : undefined;
     const isRow = plain.startsWith("|");
-    const isOpening = /[:：][*_]*$/.test(words) || TABLE_RULE.test(words) || (isRow && !this.#wasRow);
+    const isOpening = isHeading || OPENING.test(words) || TABLE_RULE.test(words) || (isRow && !this.#wasRow);
     const isTalk = units?.length === 0 && !SAYS.test(words);
     const role = isOpening ? "opening" : isTalk ? "talk" : "fact";
     const isItem = isRow || /^\s*(?:[-*+]|\d)/.test(this.#marks);
-    if (body !== "") this.#wasRow = isRow;
+    this.#wasRow = isRow;
     if (units && !TABLE_RULE.test(words)) this.kept++;
     else if (words !== "" && !units) this.#drop();
     return this.#held.pass(this.#write(units ? words : "", { space, isEmpty: body === "" }), { role, isItem });

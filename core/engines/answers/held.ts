@@ -1,17 +1,16 @@
-/** What a sentence that passed is for a visitor: it opens a list or table, it is talk such as a greeting, or it says something. */
+/** What a sentence that passed is for a visitor: it opens a list, table or part, it is talk such as a greeting, or it says something. */
 type Role = "opening" | "talk" | "fact";
 
 /**
- * Holds back what says nothing by itself: an introduction and the names of columns until what they introduce, and talk until the first
- * fact. It is lost if nothing of that passes.
+ * Holds back what says nothing by itself: a heading, an introduction and the names of columns until what they introduce, and talk until
+ * the first fact. It is lost if nothing of that passes.
  */
 export class Held {
   #text = "";
   #isOpening = false;
-  /** A sentence was dropped after the opening, or before the first fact. */
+  /** A sentence was dropped after the opening. */
   #isLost = false;
   #hasFact = false;
-  #hasShown = false;
 
   drop(): void {
     this.#isLost = true;
@@ -21,24 +20,22 @@ export class Held {
   pass(text: string, { role, isItem }: { role: Role; isItem: boolean }): string {
     if (text === "") return "";
     if (this.#isOpening && this.#isLost && !isItem) this.#text = "";
-    if (role === "opening" && this.#hasFact) this.#isLost = false;
+    this.#isLost = false;
     this.#text += text;
     this.#isOpening = role === "opening";
-    if (this.#isOpening || (role === "talk" && !this.#hasFact)) return "";
-    this.#isLost = false;
-    this.#hasFact = true;
-    return this.#shown();
+    return this.#isOpening || (role === "talk" && !this.#hasFact) ? "" : this.#shown();
   }
 
-  end(): string {
-    return this.#isLost && (this.#isOpening || !this.#hasFact) ? "" : this.#shown();
+  /** The rest; `hasDropped` if any sentence was dropped. */
+  end(hasDropped: boolean): string {
+    return (this.#isOpening && this.#isLost) || (hasDropped && !this.#hasFact) ? "" : this.#shown();
   }
 
   /** Begins with no line break. */
   #shown(): string {
-    const text = this.#hasShown ? this.#text : this.#text.replace(/^\n+/, "");
+    const text = this.#hasFact ? this.#text : this.#text.replace(/^\n+/, "");
     this.#text = "";
-    this.#hasShown ||= text !== "";
+    this.#hasFact = true;
     return text;
   }
 }
