@@ -684,6 +684,12 @@ t.test("a number of days or metres may lie within a range of the text", async (t
   ]);
   passes(t, ["A boat of 9 m pays €29.", "Delivery of a sail can take 10 days, or two weeks."], from);
   goes(t, ["A boat of 11 m pays €29.", "A boat of 9 m pays €21.", "Delivery of a sail can take 15 days."], from);
+  const bounds = ["at most 10 days", "up to 10 days", "at least 10 days", "8 to 10 days"];
+  goes(
+    t,
+    bounds.map((bound) => `Delivery of a sail takes ${bound}.`),
+    from,
+  );
 });
 
 t.test("'each' and 'whole' are evidence for all, and 'with' for what is included", async (t) => {
@@ -695,6 +701,8 @@ t.test("'each' and 'whole' are evidence for all, and 'with' for what is included
   ]);
   passes(t, ["All used bikes have a guarantee.", "VAT is included in prices."], from);
   goes(t, ["All padlocks are tested by hand.", "Delivery is included in prices.", "VAT is free."], from);
+  const café = libraryFrom([documentSource("Breakfast with eggs costs 9 €. Parking with a permit is 5 € a day.")]);
+  goes(t, ["Breakfast is included.", "Parking is included."], café);
 });
 
 t.test("a known address carries no untrue sentence", async (t) => {

@@ -2,9 +2,10 @@ import { holdsFigure } from "./figures.ts";
 import { strengthOf } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { isNumbered, isWithin, type Quantity } from "./measures.ts";
-import { boundsIn, WITH } from "./phrases.ts";
+import { boundsIn, namedWith } from "./phrases.ts";
 import type { weekdayWords } from "./weekdays.ts";
-import { type Atom, namesIn, type Witness } from "./witnesses.ts";
+import { type Atom, clauseTexts, namesIn, type Witness } from "./witnesses.ts";
+import { termsIn } from "./words.ts";
 
 /** What a sentence of a model claims, or one of its clauses. */
 export interface Claim {
@@ -48,7 +49,7 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
     claim.figures.every((figure) => holdsFigure(witness.figures, figure) || isEqualSpan(witness, claim, figure)) &&
     (witness.isUniversal || !claim.isUniversal) &&
     (witness.isFree || !claim.isFree) &&
-    (witness.isFree || !claim.isIncluded || witness.atoms.some(({ states }) => states.includes(WITH))) &&
+    (witness.isFree || !claim.isIncluded || isNamedWith(witness, claim)) &&
     spansAgree(witness, claim) &&
     daysAgree(witness, all, claim) &&
     boundsAgree(witness, claim) &&
@@ -56,17 +57,34 @@ export function bearsOut(witness: Witness, all: readonly Witness[], claim: Claim
   );
 }
 
+/** True if a witness names something of a claim after "with": "prices with VAT", but not "breakfast with eggs", include what is named. */
+function isNamedWith({ text, unit }: Witness, { words }: Claim): boolean {
+  const { language } = unit.section;
+  const named = clauseTexts(text, language).flatMap((clause) => termsIn(namedWith(clause, language), language));
+  return words.some(({ likeness, isCommon }) => !isCommon && nearest(named, likeness) > 0);
+}
+
 /** True for the number of a span that a witness says in another unit of time, or as a range around it. */
-function isEqualSpan({ atoms }: Witness, { spans }: Claim, figure: string): boolean {
+function isEqualSpan({ atoms }: Witness, claim: Claim, figure: string): boolean {
   const said = atoms.flatMap((atom) => atom.spans).filter(isNumbered);
-  return spans.some((span) => figure === `number ${span.number}` && said.some((other) => isWithin(span, other)));
+  return claim.spans.some(
+    (span) => figure === `number ${span.number}` && said.some((other) => isSaid(span, other, claim)),
+  );
+}
+
+/** True for a span that another one equals, or contains: of "7 to 14 days", 10 are no bound, nor is "8 to 9" the range. */
+function isSaid(span: Quantity, other: Quantity, { bounds }: Claim): boolean {
+  const [least, most] = span.ends;
+  const isBound = least < most || bounds.some((kind) => kind !== "both");
+  return isBound ? span.size === other.size : isWithin(span, other);
 }
 
 /**
  * A price per month isn't one per day, 35 hours aren't 35 days, and half an hour isn't any other span. In a row, the cells of the figures
  * say their spans.
  */
-function spansAgree({ atoms, strengths }: Witness, { figures, spans, words }: Claim): boolean {
+function spansAgree({ atoms, strengths }: Witness, claim: Claim): boolean {
+  const { figures, spans, words } = claim;
   const isOwn = (atom: Atom) => atom.row.length === 0 || figures.some((figure) => holdsFigure(atom.figures, figure));
   const all = atoms.filter(isOwn).flatMap((atom) => atom.spans);
   // "Weeks: 10" says its unit elsewhere, "under 6" none.
@@ -74,7 +92,7 @@ function spansAgree({ atoms, strengths }: Witness, { figures, spans, words }: Cl
   const isSaidApart = ({ unit, number }: Quantity) =>
     all.every((span) => span.number !== number) && (unit === "year" || isUnitSaid);
   const fits = (span: Quantity) =>
-    all.some((other) => isWithin(span, other)) ||
+    all.some((other) => isSaid(span, other, claim)) ||
     (span.count === undefined ? all.length === 0 : span.number !== undefined && isSaidApart(span));
   const isTimed = figures.some((figure) => figure.startsWith("time "));
   const isChecked = ({ unit, count, number }: Quantity) =>

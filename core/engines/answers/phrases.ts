@@ -101,8 +101,12 @@ export function coversAll(text: string, language: string): boolean {
   return isUniversal(text, language) || hasWordOf(text, wordsOf(language).answers.totals);
 }
 
-/** The state of a text that says "with" or "included", but not "without". */
-export const WITH = 2;
+/** What a text names after "with" or "including": `vat` of "prices with VAT". */
+export function namedWith(text: string, language: string): string {
+  const [, [words = ""] = []] = wordsOf(language).answers.opposites;
+  const [, ...after] = ` ${plainWords(text)}`.split(pattern(words.split(" "), "", "(?= |$)"));
+  return after.join(" ");
+}
 
 /** The pairs of opposites of which a text says one side alone, such as "open" without "closed": their numbers, below 0 for the second side. */
 export function statesIn(text: string, language: string): number[] {
