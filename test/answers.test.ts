@@ -1326,6 +1326,7 @@ t.test("an everyday word is no misspelling, and letters with a digit are one wor
   ]);
   t.equal(replyTo(camping, readQuestion("y a-t-il un court de tennis", "fr")).kind, "none");
   t.same(termsIn("DELF A2 à 9h30, 3 kg de MP3", "fr"), ["delf", "a2", "9", "h", "30", "3", "kg", "mp3"]);
+  t.same(termsIn("Sortie de l’A7", "fr"), ["sort", "a7"]);
 });
 
 t.test("a number is found in the range or beyond the bound that contains it", async (t) => {

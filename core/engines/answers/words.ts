@@ -25,9 +25,12 @@ const MAX_NUMBER_WORDS = 7;
 const ONE = new RegExp(`^(?:${alternatives("one", "articles")}) ?`);
 const MAX_TERM_LENGTH = 40;
 
-/** "A2" and "S7" are words, whose numbers alone would also be those of "B2" and "row 7". */
-const TOKEN =
-  /(?<![\p{L}\p{N}])\p{L}{1,2}\d(?![\p{L}\p{N}])|\p{N}+(?:[.,:]\p{N}+)*|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*|[-‐‑](?=[\p{L}\p{N}])/gu;
+/** "A2", "S7" and the "A7" of "l'A7" are words, whose numbers alone would also be those of "B2" and "row 7". */
+const CODE = "\\p{L}{1,2}\\d(?![\\p{L}\\p{N}])";
+const TOKEN = new RegExp(
+  `(?<![\\p{L}\\p{N}])${CODE}|\\p{N}+(?:[.,:]\\p{N}+)*|[\\p{L}\\p{M}]+(?:['’](?!${CODE})[\\p{L}\\p{M}]+)*|[-‐‑](?=[\\p{L}\\p{N}])`,
+  "gu",
+);
 
 /**
  * The words of a text in their order: stemmed by the rules of its language, numbers as digits (those that are written out too),
