@@ -1343,6 +1343,9 @@ t.test("a number is found in the range or beyond the bound that contains it", as
     rangedTermsIn(text, language).filter((term) => term.includes("–"));
   t.same(rangesIn("Von 4 bis 11 Jahren 6 €, ab 65 Jahren oder 8+", "de"), ["4–11", "65–", "8–"]);
   t.same(rangesIn("Jusqu'à 3 ans gratuit, 70 cm au maximum", "fr"), ["–3", "–70"]);
+  t.same(rangesIn("Dai 6 ai 10 anni", "it"), ["6–10"]);
+  t.same(rangesIn("Dos 6 aos 10 anos, 14 a 8 dias antes", "pt"), ["6–10", "8–14"]);
+  t.same(rangesIn("4 t/m 11 jaar", "nl"), ["4–11"]);
   t.same(rangesIn("From £12, from 9.30, £40–60, until 10 pm, 7 to 9 pm, of 20 boats", "en"), []);
 });
 

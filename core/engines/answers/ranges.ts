@@ -6,9 +6,9 @@ import { termsIn } from "./words.ts";
 /** A whole number that is no price and no time of day. */
 const START = `(?<![\\d.,:–-])(?<!${UNIT}\\s?)(\\d{1,3})`;
 const END = `(?![\\d–-]|[.,:]\\d|\\s?(?:${UNIT}|${AFTER_HOUR}))`;
-/** "6 to 10", "8–12" and "4 ans à 11". */
+/** "6 to 10", "14 to 8" and "4 ans à 11". */
 const RANGE = new RegExp(
-  `${START}(?:\\s?\\p{L}{1,6})?\\s?(?:[-–]|(?:${alternatives("ranges")})(?!\\p{L}))\\s?(\\d{1,3})${END}`,
+  `${START}(?:\\s?\\p{L}{1,6})?\\s?(?:[-–]|(?:${alternatives("ranges", "toDay")})(?!\\p{L}))\\s?(\\d{1,3})${END}`,
   "giu",
 );
 const NUMBER = new RegExp(`${START}${END}`, "giu");
@@ -22,7 +22,7 @@ const TERM = /^(\d*)–(\d*)$/;
 export function rangedTermsIn(text: string, language: string): string[] {
   const ranges: string[] = [];
   const rest = text.replace(RANGE, (_, from: string, to: string) => {
-    ranges.push(`${from}–${to}`);
+    ranges.push([from, to].sort((one, other) => Number(one) - Number(other)).join("–"));
     return " ; ";
   });
   const bounds = [...rest.matchAll(NUMBER)].flatMap((number) => boundAt(rest, number, language) ?? []);
