@@ -1,5 +1,9 @@
 import t from "tap";
+import { openModel } from "../core/assistant/ollama.ts";
+import { readEnv } from "../core/platform/env.ts";
+import { isRedisAway } from "../core/store/redis.ts";
 import { type ModelServer, type OddDelta, startModelServer } from "../fixtures/model-server.ts";
+import { freePort } from "../fixtures/ports.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 
 const page = "/v2/public/pages/acme/bikes";
@@ -161,6 +165,15 @@ t.test("a model of a server that doesn't tell what its models can do answers wit
   t.match(all, /"degraded":false/);
   const [chat] = model.requests.filter(({ path }) => path === "/api/chat");
   t.notOk(chat?.body.tools);
+});
+
+t.test("a model server that can't be reached is named as the cause, and Redis is not", async (t) => {
+  const OLLAMA_HOST = `http://127.0.0.1:${await freePort()}`;
+  const { embedder } = openModel(readEnv({ OLLAMA_HOST, EMBEDDING_MODEL_ID: "embedder" }));
+  const embedding = embedder?.embed(["text"], "query", new AbortController().signal);
+  const error = await (embedding as Promise<unknown>).catch((error: Error) => error);
+  t.match((error as Error).message, /refused|ECONNREFUSED/i);
+  t.notOk(isRedisAway(error));
 });
 
 t.test("a model continues to load after an answer was given without it", async (t) => {

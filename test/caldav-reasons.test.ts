@@ -129,3 +129,13 @@ t.test("a name that no name server answers for is named as the cause, whichever 
     t.match(message, "The host name cannot be resolved right now.", code);
   }
 });
+
+t.test("a server whose TLS or certificate can't be used is reported with the reason", async (t) => {
+  const reasons = {
+    ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: "It speaks only old versions of TLS.",
+    CERT_NOT_YET_VALID: "Its certificate is not valid yet.",
+    UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "Its certificate is not trusted.",
+  };
+  for (const [code, reason] of Object.entries(reasons))
+    t.match(asCalendarServerError(Object.assign(new Error(code), { code })).message, reason);
+});

@@ -659,6 +659,17 @@ t.test("a refund that fails after it was made is due again, in any order of noti
   t.equal(await service.runtime.redis.exists(keys.unrefunded("acme")), 0);
 });
 
+t.test("a provider that can't be reached is logged with what failed", async (t) => {
+  const { service, owner, stripe } = await start(t);
+  await owner.post("/v2/handles/acme/pages").send(course).expect(201);
+  await connect(owner);
+  await stripe.close();
+  const logged: unknown[] = [];
+  t.intercept(service.runtime.log, "warn", { value: (...line: unknown[]) => void logged.push(line) });
+  t.match((await service.visitor.post(checkout).expect(503)).body, { code: "service_unavailable" });
+  t.match(logged, [[{ handle: "acme", error: /ECONNREFUSED|refused/ }, "payment.checkout_failed"]]);
+});
+
 t.test("an account that its provider refuses is degraded until it is connected again", async (t) => {
   const { service, owner, stripe } = await start(t, { workers: ["webhooks"] });
   const receiver = await startReceiver(t);

@@ -138,6 +138,15 @@ t.test("the failure of a server with several addresses says what failed", async 
   await t.rejects(guard.request("https://closed.example:1/"), { message: "connect ECONNREFUSED 127.0.0.1:1" });
 });
 
+t.test("a server without TLS is named so, without lines of a library's source", async (t) => {
+  const port = await listening(t, (_request, response) => void response.end());
+  const guard = outbound(t, { production: false });
+  await t.rejects(guard.request(`https://127.0.0.1:${port}/`), {
+    code: "ERR_SSL_WRONG_VERSION_NUMBER",
+    message: /^(?!.*\.c:).*wrong version number\W*$/s,
+  });
+});
+
 t.test("a server can't make us keep its idle connections for minutes", async (t) => {
   const open = new Set<unknown>();
   const port = await listening(t, (request, response) => {

@@ -1,5 +1,7 @@
 import { type ChatRequest, Ollama } from "ollama";
 import type { Env } from "../platform/env.ts";
+import { connectionFailure } from "../platform/exchange.ts";
+import { outboundFailure } from "../platform/outbound.ts";
 import type { Delta, Embedder, Model, ModelMessage, ModelTool, Writer } from "../platform/runtime.ts";
 
 /** Reported as `modelId` if no model is configured. */
@@ -175,12 +177,19 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
       else signal.addEventListener("abort", end, { once: true });
       const late = () => ended.abort(new Error("The model server did not answer in time."));
       const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs);
-      const response = await fetch(input, { ...init, signal: ended.signal }).finally(() => clearTimeout(timer));
+      const response = await fetch(input, { ...init, signal: ended.signal })
+        .catch(failConnection)
+        .finally(() => clearTimeout(timer));
       // Deno 2.9 loses the signal of a fetch to the garbage collector once the response has begun; the pipe keeps it.
       const body = response.body?.pipeThrough(limited(MAX_RESPONSE_BYTES), { signal: ended.signal }) ?? null;
       return new Response(body, response);
     },
   });
+}
+
+/** The message of a failed fetch says only that it failed. */
+function failConnection(error: Error): never {
+  throw error.cause === undefined ? error : outboundFailure(connectionFailure(error.cause) as Error);
 }
 
 /** Passes bytes on, and fails beyond a number of them. */

@@ -70,13 +70,22 @@ export async function exchange(
     const reading = dispatcher.stream({ ...request, signal: stop.signal }, (head) => reader.begin(head));
     await Promise.race([reading, stopped]);
   } catch (error) {
-    // The failures of a server's addresses come as one without a message: the last address was tried longest.
-    const failure: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
-    if (error !== ENOUGH && !reader.isEnough) throw failure;
+    if (error !== ENOUGH && !reader.isEnough) throw connectionFailure(error);
   } finally {
     reader.settle();
   }
   return reader.response();
+}
+
+/** The failure behind that of a connection, with a message for people. */
+export function connectionFailure(error: unknown): unknown {
+  // The failures of a server's addresses come as one without a message: the last address was tried longest.
+  const failure: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
+  if (!(failure instanceof Error)) return failure;
+  const { code = "", reason } = failure as NodeJS.ErrnoException & { reason?: string };
+  // The message of OpenSSL names lines of its source.
+  if (code.startsWith("ERR_SSL_") && reason) failure.message = `The TLS connection failed: ${reason}.`;
+  return failure;
 }
 
 /** Ms that a `Retry-After` requests, in seconds or as a date (RFC 9110, section 10.2.3), at most a day; 0 if it requests none. */

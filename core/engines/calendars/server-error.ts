@@ -97,9 +97,13 @@ const CONNECTION_FAILURES: Record<string, string> = {
   ETIMEOUT: "The host name cannot be resolved right now.",
   UND_ERR_CONNECT_TIMEOUT: "The connection timed out.",
   ERR_SSL_WRONG_VERSION_NUMBER: "It speaks no TLS at this port.",
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: "It speaks only old versions of TLS.",
+  ERR_SSL_UNSUPPORTED_PROTOCOL: "It speaks only old versions of TLS.",
   CERT_HAS_EXPIRED: "Its certificate has expired.",
+  CERT_NOT_YET_VALID: "Its certificate is not valid yet.",
   DEPTH_ZERO_SELF_SIGNED_CERT: "Its certificate is not trusted.",
   SELF_SIGNED_CERT_IN_CHAIN: "Its certificate is not trusted.",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "Its certificate is not trusted.",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "Its certificate is not trusted.",
   ERR_TLS_CERT_ALTNAME_INVALID: "Its certificate is for another name.",
 };

@@ -95,7 +95,7 @@ export async function openSession(caller: Caller, order: CheckoutOrder): Promise
   } catch (error) {
     // The price is too small, say, its currency unknown, or the account is not ready or has withdrawn its grant.
     const { statusCode, code = statusCode } = error as Stripe.errors.StripeError;
-    if (statusCode !== 400 && statusCode !== 403) throw error;
+    if (statusCode !== 400 && statusCode !== 403) throw failureOf(error);
     const detail = `The payment provider does not accept the price or the account (${code}).`;
     throw new Fail("payment_provider_not_connected", { detail }, error);
   }
@@ -112,7 +112,7 @@ export async function readSession(
     return (await sessions.retrieve(session, {}, { stripeAccount })) as CheckoutSession;
   } catch (error) {
     if ((error as Stripe.errors.StripeError).statusCode === 404) return undefined;
-    throw error;
+    throw failureOf(error);
   }
 }
 
@@ -120,7 +120,7 @@ export async function readSession(
 export async function closeSession(caller: Caller, stripeAccount: string, session: string): Promise<void> {
   const { sessions } = (await clientOf(caller)).checkout;
   await sessions.expire(session, {}, { stripeAccount }).catch((error: Stripe.errors.StripeError) => {
-    if (![400, 403, 404].includes(error.statusCode ?? 0)) throw error;
+    if (![400, 403, 404].includes(error.statusCode ?? 0)) throw failureOf(error);
   });
 }
 
@@ -135,8 +135,14 @@ export async function refund(
     return await refunds.create({ payment_intent: intent, metadata }, { stripeAccount, idempotencyKey: key });
   } catch (error) {
     if ((error as Stripe.errors.StripeError).code === "charge_already_refunded") return { status: "succeeded" };
-    throw error;
+    throw failureOf(error);
   }
+}
+
+/** The failure of the connection, if it failed: Stripe's own says no more than that. */
+function failureOf(error: unknown): unknown {
+  const { detail } = error as Partial<Stripe.errors.StripeError>;
+  return detail instanceof Error ? detail : error;
 }
 
 /** True for the event that a payment was refunded in full. */
