@@ -201,6 +201,7 @@ t.test("responses that are not JSON have their content type, and significant hea
   t.same(Object.keys(responses).slice(0, 2), ["200", "303"]);
   t.match(responses["303"], { headers: { Location: { schema: { type: "string" } } } });
   t.match(of(`${event}/bookings`, "post").responses["201"], { headers: { Location: Object } });
+  t.notMatch(of("/v2/handles/{handle}/campaigns", "post").responses["201"], { headers: { Location: Object } });
   t.same(Object.keys(of("/mcp/{handle}/mcp", "post").responses).slice(0, 2), ["200", "202"]);
   t.ok(headers(of("/v2/email/feedback", "post")).includes("webhook-timestamp"));
   t.same(of("/v2/email/feedback", "post").security, [{ standardWebhooks: [] }]);

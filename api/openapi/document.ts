@@ -8,7 +8,8 @@ import { published, type Surroundings } from "./published.ts";
 
 /** The OpenAPI 3.1 document of the rows, for a service at `baseUrl`. */
 export function openApi(rows: Row[], baseUrl: string): Record<string, unknown> {
-  const around: Surroundings = { components: {}, baseUrl };
+  const readPaths = rows.filter(({ method }) => method === "GET").map(({ path }) => path);
+  const around: Surroundings = { components: {}, baseUrl, readPaths };
   // Operations refer to these by their names.
   for (const shape of [problem, chatChunk]) published(shape, { owner: "", components: around.components });
   const paths: Record<string, Record<string, unknown>> = {};

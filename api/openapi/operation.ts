@@ -168,7 +168,7 @@ export function mediaTypes(types: Record<string, Schema<unknown>>, owner: string
 
 /** Responses without a failure, by status: the usual one, the one for a created result, and those without content. */
 function successes(row: Row, around: Surroundings): Record<number, object> {
-  const { status, created, empty = {}, idempotent } = row;
+  const { status, created, empty = {}, idempotent, createdId } = row;
   const usual = status ?? (row.returns || row.produces ? 200 : 204);
   const content = answerOf(row, around);
   const headers = { ...requestIdHeader, ...(idempotent ? replayedHeader : {}), ...(empty[304] ? etagHeader : {}) };
@@ -177,8 +177,8 @@ function successes(row: Row, around: Surroundings): Record<number, object> {
     return [code, { description, headers: { ...headers, ...more } }];
   });
   const success = (code: number): object => {
-    const more =
-      code === 201 && row.createdId ? locationHeader("The address of what was created, if it can be read.") : {};
+    const isLocated = code === 201 && createdId && around.readPaths.some((path) => isOneOf(row.path, path));
+    const more = isLocated ? locationHeader("The address of what was created.") : {};
     return { description: meanings[code] ?? "Success", headers: { ...headers, ...more }, content };
   };
   return {
@@ -186,6 +186,11 @@ function successes(row: Row, around: Surroundings): Record<number, object> {
     ...(created ? { [created]: success(created) } : {}),
     ...Object.fromEntries(bare),
   };
+}
+
+/** True for the path of one resource of a list. */
+function isOneOf(list: string, path: string): boolean {
+  return path.startsWith(`${list}/:`) && /^:\w+$/.test(path.slice(list.length + 1));
 }
 
 const meanings: Record<number, string> = { 201: "Created", 202: "Accepted", 204: "Done" };

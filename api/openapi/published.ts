@@ -7,10 +7,11 @@ export type Published = Record<string, unknown>;
 /** The named shapes that have been written so far. */
 type Components = Record<string, Published>;
 
-/** The named shapes that operations refer to, and the base URL. */
+/** The named shapes that operations refer to, the base URL, and the paths of all GET routes. */
 export interface Surroundings {
   components: Components;
   baseUrl: string;
+  readPaths: string[];
 }
 
 export interface Parameter {
