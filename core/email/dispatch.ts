@@ -29,8 +29,8 @@ export async function dispatchMail(runtime: Runtime, signal: AbortSignal): Promi
 
 /**
  * Keeps a small window of attempts from the handles' queues. The window is as large as the number of connections, so that mails wait in
- * Redis, where the fair queue decides the order. With three connections or more, one attempt is reserved for verification codes, and no handle gets
- * all the others, so that a hanging mail server of one handle delays no other.
+ * Redis, where the fair queue decides the order. With three connections or more, one attempt is reserved for verification codes, and no
+ * handle gets all the others, so that a hanging mail server of one handle delays no other.
  */
 class Dispatcher {
   readonly #runtime: Runtime;

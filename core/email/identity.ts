@@ -112,12 +112,13 @@ export async function checkIdentity(store: Store, ask: AskDns, claim: DomainClai
       ? { ...found, OWNERSHIP: "MISMATCH" as const }
       : found;
   const next = nextState(before, records, store.now());
+  const absences = JSON.stringify(next.absences);
   await store.redis.hset(keys.emailIdentity(claim.domain, claim.account), {
     records: JSON.stringify(next.records),
     lastCheckedAt: next.lastCheckedAt ?? "",
     // Only what it changes: another check, or an operator, may have changed the rest meanwhile.
     ...(next.status === before.status ? {} : { status: next.status }),
-    ...(sameJson(next.absences, before.absences) ? {} : { absences: JSON.stringify(next.absences) }),
+    ...(absences === JSON.stringify(before.absences) ? {} : { absences }),
   });
   return toIdentity(store.env, claim.domain, { ...before, ...next });
 }
@@ -271,24 +272,16 @@ async function policyAbove(ask: AskDns, record: DnsRecord): Promise<RecordStatus
 
 function nextState(state: IdentityState, records: IdentityState["records"], now: number): IdentityState {
   const { DMARC: _optional, ...required } = records;
-  const rows = Object.entries(required) as [RecordPurpose, RecordStatus][];
-  const isReady = rows.every(([, status]) => status === "FOUND");
+  const lacking = (Object.entries(required) as [RecordPurpose, RecordStatus][]).filter((row) => row[1] !== "FOUND");
   const absences: IdentityState["absences"] = {};
-  for (const [purpose, status] of rows) {
-    const since = isAbsent(status) ? (state.absences[purpose] ?? now) : state.absences[purpose];
-    if (status !== "FOUND" && since !== undefined) absences[purpose] = since;
+  let hasFailed = false;
+  for (const [purpose, status] of lacking) {
+    const isAbsent = status !== "UNKNOWN";
+    const since = state.absences[purpose] ?? (isAbsent ? now : undefined);
+    if (since === undefined) continue;
+    absences[purpose] = since;
+    hasFailed ||= isAbsent && now - since >= FAILED_AFTER_MS && !state.vouched;
   }
-  const isOver = ([purpose, status]: [RecordPurpose, RecordStatus]): boolean =>
-    isAbsent(status) && now - (absences[purpose] ?? now) >= FAILED_AFTER_MS;
-  const hasFailed = rows.some(isOver) && !state.vouched;
-  const status = isReady ? "READY" : hasFailed ? "FAILED" : state.status;
+  const status = lacking.length === 0 ? "READY" : hasFailed ? "FAILED" : state.status;
   return { ...state, status, records, absences, lastCheckedAt: new Date(now).toISOString() };
-}
-
-function isAbsent(status: RecordStatus): boolean {
-  return status === "MISSING" || status === "MISMATCH";
-}
-
-function sameJson(one: object, other: object): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }

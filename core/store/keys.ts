@@ -69,7 +69,7 @@ export const keys = {
   delayedSendPolls: "far-turns:{far-sends}", // zset handle -> real µs of the next poll of its delayed sends; for ever
 
   // email: messages, their deliveries and events have the tag of their handle; identities have that of their domain
-  emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash identityKey, status, token, DKIM key; for ever
+  emailIdentity: (domain: string, account: string) => `email-identity:{${domain}}:${account}`, // hash made (JSON with the sealed DKIM key), status, records, absences, lastCheckedAt, vouched; for ever
   sender: (handle: string, senderId: string) => `sender:{${handle}}:${senderId}`, // hash; for ever
   senders: (handle: string) => `senders:{${handle}}`, // zset sender id by creation ms; for ever
   template: (handle: string, templateId: string) => `template:{${handle}}:${templateId}`, // hash; for ever

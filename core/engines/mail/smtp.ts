@@ -186,9 +186,9 @@ const refusals: Record<SmtpPhase, string> = {
 /**
  * Classifies a failure by phase and code. A refusal (5xx) is final; everything else is retried for at most 24 hours, a code for ten minutes.
  * While the server itself can't be used, mails wait, however long that is. A connection that broke after the content was sent is retried
- * too: the mail may arrive twice, with the same Message-ID, but is never lost. A login code is
- * the server's failure until a recipient is named; after that it may be about that recipient alone (Postfix defers relaying with 454). At
- * MAIL FROM it may be about the sender alone, so it counts as an attempt.
+ * too: the mail may arrive twice, with the same Message-ID, but is never lost. A login code is the server's failure until a recipient is
+ * named; after that it may be about that recipient alone (Postfix defers relaying with 454). At MAIL FROM it may be about the sender alone,
+ * so it counts as an attempt.
  */
 export function classifySmtpFailure(failure: SmtpFailure, progress: DeliveryProgress): SmtpFailureClass {
   const { phase, code, enhanced } = failure;
