@@ -60,9 +60,9 @@ for (const at of ["hello", "recipient", "dot"] as const)
 t.test(
   "the content and its reply have a time of their own: ten minutes, or the mail would be sent twice",
   async (t) => {
-    const server = await startMailServer(t, { onRcptTo: (_address, _session, done) => void setTimeout(done, 700) });
-    server.delay = 700;
-    const service = await startMailing(t, `${server.url}?sendTimeout=1000`, { workers: ["email"] });
+    const server = await startMailServer(t, { onRcptTo: (_address, _session, done) => void setTimeout(done, 3000) });
+    server.delay = 3000;
+    const service = await startMailing(t, `${server.url}?sendTimeout=5000`, { workers: ["email"] });
     const { send, read, until } = await makeSending(service);
     const id = await send(["ann@far.example"]);
     await until(id, "SENT");
