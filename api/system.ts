@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type Readiness, readiness } from "../core/operations/face.ts";
+import { lazyByKey } from "../core/platform/lazy.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { nothing } from "../schemas/schema.ts";
 import { operatorTexts } from "./failure-view.ts";
@@ -16,11 +17,9 @@ const text = (type: string) => (body: string) => ({ type: `${type}; charset=utf-
 
 /** Health checks, metrics and the documents that describe the service. */
 export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
-  let document: SharedBody | undefined;
-  const openApiBody = ({ env }: Runtime): SharedBody => {
-    document ??= sharedBody("application/json; charset=utf-8", JSON.stringify(openApi(all(), env.BASE_URL)));
-    return document;
-  };
+  const openApiBody = lazyByKey(({ env }: Runtime) =>
+    sharedBody("application/json; charset=utf-8", JSON.stringify(openApi(all(), env.BASE_URL))),
+  );
   return [
     route("GET /healthz", anyone, nothing, async () => ({ status: "ok" }), quiet),
     page("GET /readyz", nothing, readiness, readinessView, unlogged),
