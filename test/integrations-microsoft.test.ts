@@ -270,6 +270,15 @@ t.test("owners learn that a calendar is gone or can't be written, and what to do
   t.match((await owner.get(`${owned}/integrations`)).body.credentials, [gone]);
 });
 
+t.test("owners learn that an account has no calendars, such as one without a mailbox", async (t) => {
+  const { microsoft, owner } = await start(t, { workers: [] });
+  microsoft.oauth.trouble = [new Refusal(404, { error: { code: "MailboxNotEnabledForRESTAPI" } })];
+  t.match((await owner.get(`${owned}/integrations/microsoft/calendars`).expect(503)).body, {
+    code: "service_unavailable",
+    detail: /denies access to the calendars of this account; .+ 404 \(MailboxNotEnabledForRESTAPI\)/,
+  });
+});
+
 t.test("a token goes to the address of the settings alone, wherever a link points", async (t) => {
   const { microsoft, put, select, free } = await start(t, { workers: [] });
   for (let hour = 9; hour < 15; hour++) put(timed("2026-10-06", `${hour}:00`.padStart(5, "0"), `${hour + 1}:00`));

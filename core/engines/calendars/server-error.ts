@@ -13,6 +13,7 @@ const SENTENCES = {
   rate_limited: "The calendar server limits requests; try again later.",
   unavailable: "The calendar server is unavailable; try again later.",
   refused: "The calendar server refused the request.",
+  no_calendars: "The provider denies access to the calendars of this account; check that it has a mailbox there.",
   calendar_gone: "A selected calendar no longer exists at the provider; select another one.",
   calendar_denied: "The provider denies access to a selected calendar; allow it there, or select another one.",
 } as const;
@@ -42,20 +43,25 @@ export class ProviderRefusal extends Error {
   }
 }
 
-/** The calendars of an API; a call that fails because one of them is gone or denied says so. */
-export function withReasons({ busy, put, remove, ...calendars }: ProviderCalendars): ProviderCalendars {
+/** The calendars of an API; a call that fails because they are gone or denied says so. */
+export function withReasons({ list, busy, put, remove, ...more }: ProviderCalendars): ProviderCalendars {
+  const failAll = failAs("no_calendars", "no_calendars");
+  const failOne = failAs("calendar_denied", "calendar_gone");
   return {
-    ...calendars,
-    busy: (...call) => busy(...call).catch(failForCalendar),
-    put: (...call) => put(...call).catch(failForCalendar),
-    remove: (...call) => remove(...call).catch(failForCalendar),
+    ...more,
+    list: (...call) => list(...call).catch(failAll),
+    busy: (...call) => busy(...call).catch(failOne),
+    put: (...call) => put(...call).catch(failOne),
+    remove: (...call) => remove(...call).catch(failOne),
   };
 }
 
-function failForCalendar(error: Error): never {
-  const status = error instanceof ProviderRefusal ? error.status : 0;
-  const reason = ({ 403: "calendar_denied", 404: "calendar_gone", 410: "calendar_gone" } as const)[status];
-  throw reason ? outboundFailure(new CalendarServerError(reason, error.message, error)) : error;
+function failAs(denied: CalendarServerReason, gone: CalendarServerReason): (error: Error) => never {
+  return (error) => {
+    const status = error instanceof ProviderRefusal ? error.status : 0;
+    const reason = { 403: denied, 404: gone, 410: gone }[status];
+    throw reason ? outboundFailure(new CalendarServerError(reason, error.message, error)) : error;
+  };
 }
 
 /** The error for a response status that is not a success (RFC 9110, section 15). */
