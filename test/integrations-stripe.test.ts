@@ -663,11 +663,15 @@ t.test("a provider that can't be reached is logged with what failed", async (t) 
   const { service, owner, stripe } = await start(t);
   await owner.post("/v2/handles/acme/pages").send(course).expect(201);
   await connect(owner);
-  await stripe.close();
   const logged: unknown[] = [];
   t.intercept(service.runtime.log, "warn", { value: (...line: unknown[]) => void logged.push(line) });
+  stripe.nonsense = "<html>Secret</html>";
+  await service.visitor.post(checkout).expect(503);
+  await stripe.close();
   t.match((await service.visitor.post(checkout).expect(503)).body, { code: "service_unavailable" });
-  t.match(logged, [[{ handle: "acme", error: /ECONNREFUSED|refused/ }, "payment.checkout_failed"]]);
+  const failures = logged.filter((line) => (line as string[])[1] === "payment.checkout_failed");
+  t.match(failures, [[{ error: "Stripe answered 200." }], [{ handle: "acme", error: /ECONNREFUSED|refused/ }]]);
+  t.notMatch(JSON.stringify(logged), /Secret/);
 });
 
 t.test("an account that its provider refuses is degraded until it is connected again", async (t) => {

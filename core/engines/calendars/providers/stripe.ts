@@ -184,10 +184,11 @@ async function clientOf({ env, outbound }: Caller): Promise<Stripe> {
   const httpClient = Client.createFetchHttpClient(async (url, init) => {
     const [, host, path] = /^https:\/\/(api|connect)\.stripe\.com(.*)/.exec(String(url)) ?? [];
     const answer = await send(`${host === "api" ? env.STRIPE_API_BASE : env.STRIPE_CONNECT_BASE}${path}`, init);
-    const body = asObject(await answer.json());
+    const message = `Stripe answered ${answer.status}.`;
+    // The error of a parser would quote the answer, and errors are logged.
+    const body = asObject(await answer.json().catch(() => Promise.reject(new Error(message))));
     if (answer.status === 200 && Object.keys(body).length > 0) return Response.json(body);
     // The client takes every answer without an `error` for a success, even one with the status 403, and never ends with a mere value.
-    const message = `Stripe answered ${answer.status}.`;
     return Response.json({ error: { message, ...asObject(body.error) } }, { status: answer.status });
   });
   return new Client(env.STRIPE_SECRET_KEY ?? "", { httpClient, maxNetworkRetries: 0, telemetry: false });
