@@ -72,7 +72,8 @@ export class ClaimChecker {
   #reached(contacts: readonly string[], sections: readonly Section[]): Witness[] | undefined {
     const open = contacts.filter((figure) => !holdsFigure(this.#known, figure));
     const witnesses = open.length === 0 ? [] : sections.flatMap((section) => this.#witnessesOf(section));
-    return allOf(open.map((figure) => witnesses.find(({ figures }) => holdsFigure(figures, figure))));
+    const found = open.flatMap((figure) => witnesses.find(({ figures }) => holdsFigure(figures, figure)) ?? []);
+    return found.length < open.length ? undefined : found;
   }
 
   /** One witness of a claim, one for each of its facts, or those of one section that say it in parts. */
@@ -210,9 +211,4 @@ function firstOf<T, R>(values: readonly T[], resultOf: (value: T, at: number) =>
     if (result !== undefined) return result;
   }
   return undefined;
-}
-
-function allOf<T>(found: readonly (T | undefined)[]): T[] | undefined {
-  const all = found.filter((one) => one !== undefined);
-  return all.length < found.length ? undefined : all;
 }

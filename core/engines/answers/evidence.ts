@@ -1,7 +1,7 @@
 import { holdsFigure } from "./figures.ts";
 import { strengthOf } from "./library.ts";
 import type { Likeness } from "./matching.ts";
-import { isNumbered, isWithin, type Quantity } from "./measures.ts";
+import { isNumbered, type Quantity } from "./measures.ts";
 import { boundsIn, namedWith } from "./phrases.ts";
 import type { weekdayWords } from "./weekdays.ts";
 import { type Atom, clauseTexts, namesIn, type Witness } from "./witnesses.ts";
@@ -74,9 +74,9 @@ function isEqualSpan({ atoms }: Witness, claim: Claim, figure: string): boolean 
 
 /** True for a span that another one equals, or contains: of "7 to 14 days", 10 are no bound, nor is "8 to 9" the range. */
 function isSaid(span: Quantity, other: Quantity, { bounds }: Claim): boolean {
-  const [least, most] = span.ends;
-  const isBound = least < most || bounds.some((kind) => kind !== "both");
-  return isBound ? span.size === other.size : isWithin(span, other);
+  const isBound = span.ends[0] < span.ends[1] || bounds.some((kind) => kind !== "both");
+  const [least, most] = isBound ? [other.size, other.size] : other.ends;
+  return span.base === other.base && least <= span.size && span.size <= most;
 }
 
 /**

@@ -25,9 +25,10 @@ export interface Quantity {
   before: string;
   /** The terms of the unit and of the part. */
   terms: readonly string[];
-  /** Units of one size are the same span: `minute 45`. */
-  size: string;
-  /** The sizes of both ends of a range in the unit of `size`, of one number twice. */
+  /** The unit and the number of a span in any unit: 45 of `minute` for "three quarters of an hour". */
+  base: string;
+  size: number;
+  /** The sizes of both ends of a range, of one number twice. */
   ends: readonly [least: number, most: number];
 }
 
@@ -83,8 +84,8 @@ function quantitiesIn(text: string, language: string): Quantity[] {
     const sizes = counts.map(({ count }) => Number(count ?? 1) * times);
     const ends = [Math.min(...sizes), Math.max(...sizes)] as const;
     return counts.map(({ part, ...count }, nth) => {
-      const size = `${base} ${sizes[nth]}`;
-      return { unit, ...count, terms: [...terms, ...(part?.terms ?? [])], size, ends };
+      const all = [...terms, ...(part?.terms ?? [])];
+      return { unit, ...count, terms: all, base, size: sizes[nth]!, ends };
     });
   });
 }
@@ -147,13 +148,6 @@ export function isUnit(term: string, language: string): boolean {
 /** True for "two days" and "a day", not for "per day". */
 export function isNumbered({ count, before }: Quantity): boolean {
   return count !== undefined || ARTICLE.test(before);
-}
-
-/** True if a span is another one, or lies between its ends: 10 days are within "7 to 14 days". */
-export function isWithin(span: Quantity, other: Quantity): boolean {
-  const [base, size] = span.size.split(" ");
-  const [least, most] = other.ends;
-  return other.size.startsWith(`${base} `) && least <= Number(size) && Number(size) <= most;
 }
 
 /** The spans of time among the units of a text, and the other units that have a number. */
