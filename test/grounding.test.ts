@@ -663,6 +663,15 @@ t.test("facts of one section may share a sentence, a fact of another section onl
   );
 });
 
+t.test("a single amount is of all that a sentence speaks of", async (t) => {
+  const table =
+    "| | Solo | Studio |\n|---|---|---|\n| Check interval | 5 minutes | 1 minute |\n| Price per month | €9 | €35 |";
+  const from = libraryFrom([documentSource(`## Plans\n\n${table}`, { title: "Monitoring" })]);
+  const costing = (price: string) => `The Studio plan has a check interval of 1 minute, and it costs ${price} a month.`;
+  passes(t, [costing("€35")], from);
+  goes(t, [costing("€9")], from);
+});
+
 t.test("a negated heading denies its items, but no sentence and no row below it", async (t) => {
   const from = libraryFrom([
     documentSource(

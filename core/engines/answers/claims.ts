@@ -84,7 +84,11 @@ export class ClaimChecker {
     const isSwapped = one && clauses.some((clause) => !figuresAgree(one, this.#witnessesOf(one.unit.section), clause));
     if (one && !isSwapped) return [one];
     const isInOne = (section: Section) => this.#inParts(parts, [section], isTelling);
-    return this.#inParts(parts, sections, isFact) ?? firstOf(sections, isInOne);
+    const found = this.#inParts(parts, sections, isFact) ?? firstOf(sections, isInOne);
+    // A single amount is of all that the sentence speaks of.
+    const isSingle = claim.figures.filter((figure) => figure.startsWith("amount ")).length === 1;
+    const isOfAll = (part: Witness) => figuresAgree(part, this.#witnessesOf(part.unit.section), claim);
+    return !isSingle || found?.every(isOfAll) ? found : undefined;
   }
 
   /** The claims of some clauses in a row, by the first of them and the longest first; never that of all clauses. */
