@@ -1,5 +1,6 @@
 import t from "tap";
 import { SmtpPool } from "../core/engines/mail/mail.ts";
+import { openMailbox } from "../core/engines/mail/mailbox.ts";
 import { makeSending, startMailing } from "../fixtures/email.ts";
 import { eventually, type ServiceOptions } from "../fixtures/service.ts";
 import { startMailServer, startRudeServer } from "../fixtures/smtp.ts";
@@ -73,6 +74,15 @@ t.test(
     pool.close();
   },
 );
+
+t.test("servers of mail that speak no TLS are named so, without lines of a library's source", async (t) => {
+  const { port } = await startMailServer(t);
+  const pool = new SmtpPool(`smtps://127.0.0.1:${port}`);
+  const named = { message: /^(?!.*\.c:).*wrong version number\W*$/s };
+  await t.rejects(pool.probe(), named);
+  await t.rejects(openMailbox(`imaps://user:password@127.0.0.1:${port}`), named);
+  pool.close();
+});
 
 for (const [name, does] of [
   ["hangs", "hang"],

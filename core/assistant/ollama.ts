@@ -189,7 +189,7 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
 
 /** The message of a failed fetch says only that it failed. */
 function failConnection(error: Error): never {
-  throw error.cause === undefined ? error : outboundFailure(connectionFailure(error.cause) as Error);
+  throw error.cause === undefined ? error : outboundFailure(connectionFailure(error.cause as Error));
 }
 
 /** Passes bytes on, and fails beyond a number of them. */

@@ -70,7 +70,7 @@ export async function exchange(
     const reading = dispatcher.stream({ ...request, signal: stop.signal }, (head) => reader.begin(head));
     await Promise.race([reading, stopped]);
   } catch (error) {
-    if (error !== ENOUGH && !reader.isEnough) throw connectionFailure(error);
+    if (error !== ENOUGH && !reader.isEnough) throw connectionFailure(error as Error);
   } finally {
     reader.settle();
   }
@@ -78,13 +78,12 @@ export async function exchange(
 }
 
 /** The failure behind that of a connection, with a message for people. */
-export function connectionFailure(error: unknown): unknown {
+export function connectionFailure(error: Error): Error {
   // The failures of a server's addresses come as one without a message: the last address was tried longest.
-  const failure: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
-  if (!(failure instanceof Error)) return failure;
-  const { code = "", reason } = failure as NodeJS.ErrnoException & { reason?: string };
+  const failure: Error = error instanceof AggregateError ? error.errors.at(-1) : error;
   // The message of OpenSSL names lines of its source.
-  if (code.startsWith("ERR_SSL_") && reason) failure.message = `The TLS connection failed: ${reason}.`;
+  const [, reason] = /:SSL routines:[^:]*:([^:]+):/.exec(failure.message) ?? [];
+  if (reason) failure.message = `The TLS connection failed: ${reason}.`;
   return failure;
 }
 

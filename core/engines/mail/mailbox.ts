@@ -1,4 +1,5 @@
 import { ImapFlow } from "imapflow";
+import { connectionFailure } from "../../platform/exchange.ts";
 import type { Mailbox } from "../../platform/runtime.ts";
 import { MAX_REPORT_BYTES } from "./reports.ts";
 
@@ -19,7 +20,7 @@ export async function openMailbox(address: string): Promise<Mailbox> {
     await client.mailboxOpen(decodeURIComponent(url.pathname.slice(1)) || "INBOX");
   } catch (error) {
     client.close();
-    throw error;
+    throw connectionFailure(error as Error);
   }
   return {
     async unseen() {

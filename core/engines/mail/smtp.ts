@@ -6,6 +6,7 @@ import SMTPPool, { type SMTPPoolSentMessageInfo } from "nodemailer/lib/smtp-pool
 import type { Purpose } from "../../../schemas/email.ts";
 import { clip } from "../../platform/characters.ts";
 import { minute, second } from "../../platform/clock.ts";
+import { connectionFailure } from "../../platform/exchange.ts";
 
 /**
  * How far a send got: `connect` until the login is done, which blames the server and not the mail; then the commands; `content` once bytes
@@ -24,7 +25,7 @@ export class SmtpFailure extends Error {
 
   constructor(phase: SmtpPhase, cause: Error) {
     const { response, responseCode } = cause as { response?: string; responseCode?: number };
-    super(response ?? cause.message, { cause });
+    super(response ?? connectionFailure(cause).message, { cause });
     this.phase = phase;
     this.code = responseCode || (/larger than allowed/.test(cause.message) ? 552 : undefined);
     this.enhanced = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response ?? "")?.[1];
