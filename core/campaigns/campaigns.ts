@@ -10,7 +10,10 @@ import { Records } from "../store/records.ts";
 
 /** A campaign as its owner reads it: leads belong to it, and email rules listen to it. */
 type Campaign = Infer<typeof campaign>;
-/** `live` while its rules send and leads that name no campaign may join it; `verifyLeads` if leads must verify their address before rules fire. */
+/**
+ * `live` while its rules send and leads that name no campaign may join it; `verifyLeads` if leads must verify their address before rules
+ * fire.
+ */
 type StoredCampaign = Omit<Campaign, "handle" | "version">;
 
 const campaignRecords = new Records<StoredCampaign>({

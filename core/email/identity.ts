@@ -30,7 +30,7 @@ interface IdentityState {
   status: IdentityStatus;
   records: Partial<Record<RecordPurpose, RecordStatus>>;
   lastCheckedAt: string | null;
-  /** For each required record that is definitely absent, since when in domain ms. Queries that fail change nothing of it. */
+  /** The domain ms since which each required record is definitely absent. A failed query changes nothing. */
   absences: Partial<Record<RecordPurpose, number>>;
   /** True if the operator of a development installation has verified the domain by hand; DNS is ignored then. */
   vouched: boolean;

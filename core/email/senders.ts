@@ -85,7 +85,10 @@ export function refusal({ sender, claim, status }: SendingRights, purpose: Purpo
   return sender.purposes.includes(purpose) ? undefined : "sender_purpose_not_allowed";
 }
 
-/** Of a handle's newest 100 senders, the newest that may send now for the first of these purposes that any may; undefined if there is none. */
+/**
+ * The newest sender that may send now for the first of these purposes, else for the next one; undefined if there is none. Reads the newest
+ * 100 senders of the handle.
+ */
 export async function findSender(
   runtime: Runtime,
   handle: string,
