@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
 import Koa, { type Context } from "koa";
 import { findHandle, settingsOf } from "../core/account/face.ts";
 import { recordWrite } from "../core/operations/face.ts";
@@ -13,7 +12,7 @@ import { admit } from "./access.ts";
 import { readBody, readQuery } from "./body.ts";
 import { dashboard, isDashboard } from "./dashboard.ts";
 import { failureView } from "./failure-view.ts";
-import { movedPage, pageHost } from "./hosts.ts";
+import { movedPage, pageHost, settleHost } from "./hosts.ts";
 import { checkInput } from "./input.ts";
 import { Metrics } from "./metrics.ts";
 import { asFail, problemView } from "./problem.ts";
@@ -86,24 +85,6 @@ async function handle(runtime: Runtime, routes: RowRouter, ctx: Context): Promis
   if (moved) sendView(ctx, moved);
   else await serve(runtime, found, ctx);
   if (ctx.status === 201) locate(routes, ctx);
-}
-
-/** What no host contains (RFC 3986, section 3.2.2). */
-const notInHost = /[^\w.~%!$&'()*+,;=:[\]-]/;
-
-/**
- * Makes a target in absolute form the host and the path of the request, and refuses a field that is repeated or names no host (RFC 9112,
- * sections 3.2 and 3.2.2): a proxy may have read another host than we would. `not_found` for a target that is no address.
- */
-function settleHost(req: IncomingMessage): void {
-  const { rawHeaders, headers, url = "" } = req;
-  const fields = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
-  if (fields.length > 1 || notInHost.test(headers.host ?? "")) throw invalid("/Host", "must be one host");
-  if (url.startsWith("/")) return;
-  if (!URL.canParse(url)) throw new Fail("not_found");
-  const { host, pathname, search } = new URL(url);
-  headers.host = host;
-  req.url = pathname + search;
 }
 
 function throwUnmatched(routes: RowRouter, ctx: Context): never {

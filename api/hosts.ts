@@ -1,10 +1,29 @@
+import type { IncomingMessage } from "node:http";
 import type { Context } from "koa";
 import { handleOfHost, pageUrl } from "../core/pages/face.ts";
-import { Fail } from "../core/platform/errors.ts";
+import { Fail, invalid } from "../core/platform/errors.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { isRedisAway } from "../core/store/redis.ts";
 import type { View } from "./route.ts";
 import type { RouteMatch } from "./router.ts";
+
+/** What no host contains (RFC 3986, section 3.2.2). */
+const notInHost = /[^\w.~%!$&'()*+,;=:[\]-]/;
+
+/**
+ * Makes a target in absolute form the host and the path of the request, and refuses a field that is repeated or names no host (RFC 9112,
+ * sections 3.2 and 3.2.2): a proxy may have read another host than we would. `not_found` for a target that is no address.
+ */
+export function settleHost(req: IncomingMessage): void {
+  const { rawHeaders, headers, url = "" } = req;
+  const fields = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  if (fields.length > 1 || notInHost.test(headers.host ?? "")) throw invalid("/Host", "must be one host");
+  if (url.startsWith("/")) return;
+  if (!URL.canParse(url)) throw new Fail("not_found");
+  const { host, pathname, search } = new URL(url);
+  headers.host = host;
+  req.url = pathname + search;
+}
 
 /** Restricts a page host to pages, assets and public routes (docs/reference.md, "Public page"). Other hosts pass. */
 export async function pageHost(runtime: Runtime, ctx: Context): Promise<void> {
