@@ -18,7 +18,7 @@ export const campaign = s.component("Campaign", {
   ...s.stamps,
 });
 
-/** What makes a rule send: the event that fires it, whether it waits `delayMinutes`, and whether a visitor causes it, which has limits. */
+/** The triggers of rules: the event that fires a rule, whether it waits `delayMinutes`, and whether visitors cause it, so that limits apply. */
 export const triggers = {
   LEAD_CAPTURED: { event: "LEAD_CAPTURED", isDelayed: false, byVisitor: true },
   LEAD_CAPTURED_DELAYED: { event: "LEAD_CAPTURED", isDelayed: true, byVisitor: true },

@@ -96,7 +96,7 @@ class OllamaWriter implements Writer {
   async #show(): Promise<readonly string[]> {
     try {
       const shown = await client(this.#host, AbortSignal.timeout(SHOW_TIMEOUT_MS)).show({ model: this.#model });
-      // Ollama before 0.6.4 doesn't tell them.
+      // Older servers don't tell them.
       return Array.isArray(shown.capabilities) ? shown.capabilities : [];
     } catch {
       this.#known = { capabilities: Promise.resolve([]), until: Date.now() + FAILURE_TTL_MS };

@@ -1,4 +1,4 @@
-/** What a sentence that passed is for a visitor: it opens a list, table or part, it is talk such as a greeting, or it says something. */
+/** The role of a sentence that passed: the opening of a list, table or part; talk, such as a greeting; or a fact. */
 type Role = "opening" | "talk" | "fact";
 
 /**
