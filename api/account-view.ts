@@ -27,7 +27,12 @@ export function signInView(step: SignInStep, request: Request): View {
   const language = request.language();
   const leadsTo = [...new Set([BASE_URL, APP_URL].map((address) => new URL(address).origin))];
   const { cookies, location, problem } = { cookies: undefined, location: undefined, problem: undefined, ...step };
-  const headers = { ...(cookies && { "Set-Cookie": cookies }), ...(location && { Location: location }) };
+  const headers = {
+    ...(cookies && { "Set-Cookie": cookies }),
+    ...(location && { Location: location }),
+    // A link there contains the token, beside text that any site may choose: a compressed length would reveal it (CVE-2013-3587, BREACH).
+    ...("session" in step && { "Cache-Control": "no-store, no-transform" }),
+  };
   const status = problem ? 400 : location ? 303 : 200;
   const content = stepContent(step, request, wordsOf(language));
   return cardView({ language, leadsTo, status, headers, script: "once.js", ...content });

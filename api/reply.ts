@@ -46,11 +46,15 @@ const compressible = /^text\/(?!event-stream$)|json$|xml$|javascript$/;
 
 const brotli = (quality: number) => ({ params: { [constants.BROTLI_PARAM_QUALITY]: quality } });
 
-/** A text in the client's coding: a small one at once, since a stream and its threads cost more, any other as it is sent. */
+/**
+ * A text in the client's coding: a small one at once, since a stream and its threads cost more, any other as it is sent. What must not be
+ * transformed (RFC 9111, section 5.2.2.6) stays as it is.
+ */
 function compressed(ctx: Context, body: string | Buffer | Readable): string | Buffer | Readable {
   const size = body instanceof Readable ? Number.POSITIVE_INFINITY : Buffer.byteLength(body);
   if (size < MIN_COMPRESSED || ctx.res.hasHeader("Content-Encoding")) return body;
-  const coding = compressible.test(ctx.response.type) ? codingOf(ctx) : "identity";
+  const isFixed = /no-transform/.test(ctx.response.get("Cache-Control"));
+  const coding = compressible.test(ctx.response.type) && !isFixed ? codingOf(ctx) : "identity";
   if (coding === "identity") return body;
   ctx.set("Content-Encoding", coding);
   // The header of the answer to GET, whose length is known only after the coding (RFC 9110, section 8.6).

@@ -392,6 +392,20 @@ t.test("without LOGIN_BUILTIN there is no sign-in page, and without a mail serve
   t.match(answer.text, /Mail is not available right now/);
 });
 
+t.test("the length of a page with a token tells nothing of it", async (t) => {
+  const { service } = await startSignIn(t);
+  const token = await service.token("user_ada", { email: address });
+  const lengthOf = async (guess: string) => {
+    const page = service.visitor.get(`/login?returnTo=${encodeURIComponent(`https://app.test/#token=${guess}`)}`);
+    const { headers, text } = await page.set({ cookie: `session=${token}`, "accept-encoding": "gzip" }).expect(200);
+    t.match(text, `#token=${token}`);
+    t.match(headers["cache-control"], "no-transform", "no proxy compresses it either");
+    return Number(headers["content-length"]);
+  };
+  const right = token.slice(0, 40);
+  t.equal(await lengthOf(right), await lengthOf([...right].reverse().join("")));
+});
+
 t.test("the browser's session decides a pairing by the page's own form alone", async (t) => {
   const { service } = await startSignIn(t);
   const start = () => service.visitor.post("/oauth/assistant/desktop/start").send({ deviceProofChallenge: "x" });
