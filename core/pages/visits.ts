@@ -49,7 +49,11 @@ interface AccessGrant {
 const ACCESS_TTL_SECONDS = 365 * 86_400;
 /** Lifetime of an access code in seconds. */
 const CODE_TTL_SECONDS = 900;
-/** Seconds for which a page says that a checkout or a link has not opened it. */
+/**
+ * The cookie of the page that a checkout or a link has not opened, and the seconds for which that page says so. A host has one such cookie:
+ * anybody can make a browser follow dead links of many pages, which would displace the cookies of other handles on the host.
+ */
+const CLOSED_COOKIE = "page-closed";
 const CLOSED_TTL_SECONDS = 60;
 /** Characters of a fragment that suffice to detect its language. */
 const SAMPLE_LENGTH = 20_000;
@@ -65,7 +69,7 @@ export async function visitPage(runtime: Runtime, input: VisitInput): Promise<Pa
   const hasAccess = redeemed !== undefined || (await mayRead(runtime, visible.page, input));
   const isForSale = !hasAccess && (await canBeBought(runtime, handle, visible.page));
   const isClosed =
-    !hasAccess && (input.access !== undefined || readCookie(input.cookie, cookieName("closed", input)) !== undefined);
+    !hasAccess && (input.access !== undefined || readCookie(input.cookie, CLOSED_COOKIE) === pageName(input));
   const url = pageUrl(runtime, handle, pageSlug);
   const wasSold = isForSale || (!hasAccess && (await runtime.redis.exists(keys.pagePurchases(handle, pageSlug))) === 1);
   const mailsLinks = runtime.env.SMTP_URL !== undefined && wasSold;
@@ -138,7 +142,7 @@ export async function wayToPage(
 ): Promise<{ location: string; cookie?: string }> {
   const page = await visitedUrl(runtime, input, input.host ?? "");
   if (grant === undefined)
-    return { location: page.href, cookie: pageCookie(runtime, [cookieName("closed", input), "1"], CLOSED_TTL_SECONDS) };
+    return { location: page.href, cookie: pageCookie(runtime, [CLOSED_COOKIE, pageName(input)], CLOSED_TTL_SECONDS) };
   page.searchParams.set("access", await accessCode(runtime, input, grant));
   return { location: page.href };
 }
@@ -169,7 +173,7 @@ async function redeem(
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
-  const cookie = pageCookie(runtime, [cookieName("access", input), value], ACCESS_TTL_SECONDS);
+  const cookie = pageCookie(runtime, [accessCookie(input), value], ACCESS_TTL_SECONDS);
   return { cookie, isReceipt: receipt !== undefined };
 }
 
@@ -184,7 +188,7 @@ async function mayRead(runtime: Runtime, { accessMode }: StoredPage, input: Visi
 /** True if the cookie of a browser proves a payment, until the provider says that it went back. Cookies of the first kind name no payment. */
 async function hasPaid(runtime: Runtime, input: VisitInput): Promise<boolean> {
   const { env, redis } = runtime;
-  const parts = readCookie(input.cookie, cookieName("access", input))?.split(".") ?? [];
+  const parts = readCookie(input.cookie, accessCookie(input))?.split(".") ?? [];
   const [until = "", mac = "", token = ""] = [parts[0], parts.at(-1), parts.length > 2 ? parts[1] : ""];
   const isCurrent = Number(until) > Date.now() / 1000;
   if (!isCurrent || !isSigned(env, "page access", accessText(input, until, token), mac)) return false;
@@ -209,6 +213,11 @@ function tokenOf(payment: string | null): string {
   return Buffer.from(payment ?? "").toString("base64url");
 }
 
-function cookieName(kind: "access" | "closed", { handle, pageSlug }: PagePath): string {
-  return `page-${kind}.${handle}.${pageSlug}`;
+function accessCookie(page: PagePath): string {
+  return `page-access.${pageName(page)}`;
+}
+
+/** A page in the letters of a cookie. */
+function pageName({ handle, pageSlug }: PagePath): string {
+  return `${handle}.${pageSlug}`;
 }
