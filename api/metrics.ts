@@ -1,8 +1,12 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { type Stats, stats } from "../core/operations/face.ts";
 import { fallbackReasons, type IndexStatus, type Runtime } from "../core/platform/runtime.ts";
+import type { MessageStatus } from "../schemas/email.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import type { Row } from "./route.ts";
+
+/** The statuses of a delivery with which an attempt to send it ends. */
+const attemptOutcomes = ["SENT", "DEFERRED", "FAILED", "DENIED"] as const satisfies MessageStatus[];
 
 /** Counters, latencies and queue depths of a web process for Prometheus; never content. */
 export class Metrics {
@@ -28,6 +32,9 @@ export class Metrics {
     "Age of the oldest change whose jobs may not have been enqueued yet",
   );
   readonly #mailWait = this.#gauge("mail_wait_seconds", "Time for which due mail has waited for the mail server");
+  readonly #mailAttempts = new Counter(
+    this.#row("mail_attempts_total", "Attempts of all workers to send a mail, by their outcome", "outcome"),
+  );
   readonly #dataLost = this.#gauge("redis_data_lost", "1 if Redis has lost the data that this process started with");
   readonly #memory = this.#gauge(
     "redis_memory_bytes",
@@ -61,9 +68,11 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  #show({ memory, served, outboxAgeSeconds, mailWaitSeconds, isDataLost }: Stats): void {
+  #show({ memory, served, outboxAgeSeconds, mailWaitSeconds, mailAttempts, isDataLost }: Stats): void {
     this.#outboxAge.set(outboxAgeSeconds);
     this.#mailWait.set(mailWaitSeconds);
+    this.#mailAttempts.reset();
+    for (const outcome of attemptOutcomes) this.#mailAttempts.inc({ outcome }, Number(mailAttempts[outcome] ?? 0));
     this.#dataLost.set(isDataLost ? 1 : 0);
     for (const { server, used, limit, evicts } of memory) {
       this.#evicts.set({ server }, evicts ? 1 : 0);

@@ -1,13 +1,15 @@
 import t from "tap";
 import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
+import { makeSending, startMailing } from "../fixtures/email.ts";
 import { eventually, startService } from "../fixtures/service.ts";
+import { startMailServer } from "../fixtures/smtp.ts";
 import { sourceText } from "../fixtures/sources.ts";
 
 /** Labels that Prometheus itself adds, and words of its language. */
 const ofPrometheus = ["up"];
 const language =
-  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason)$/;
+  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason|route)$/;
 
 const expressions = [...sourceText("docs/alerts.yml").matchAll(/^ +expr: (.*)$/gm)].map(
   ([, expression]) => expression ?? "",
@@ -70,6 +72,24 @@ t.test("the metrics tell that Redis came back without the service's data", async
   t.match(await read(), /^redis_data_lost 0$/m);
   await runtime.redis.del(keys.signingKey);
   t.match(await read(), /^redis_data_lost 1$/m);
+});
+
+t.test("the metrics count attempts to send a mail by their outcome", async (t) => {
+  const mail = await startMailServer(t);
+  const service = await startMailing(t, mail.url, { workers: ["email"] });
+  const { send, until } = await makeSending(service);
+  const counted = async (words: string): Promise<boolean> =>
+    (await service.visitor.get("/metrics").expect(200)).text.includes(`\nmail_attempts_total{outcome=${words}\n`);
+  t.ok(await counted('"SENT"} 0'));
+  await until(await send(["ann@far.example", "ben@far.example"]), "SENT");
+  await eventually(() => counted('"SENT"} 2'));
+  mail.refuseRecipient = () => ({ code: 554, words: "5.7.1 Your network is listed" });
+  await until(await send(["cem@far.example"]), "FAILED");
+  await eventually(() => counted('"FAILED"} 1'));
+  mail.refuseRecipient = () => ({ code: 451, words: "4.7.1 Greylisted" });
+  await until(await send(["dan@far.example"]), "DEFERRED");
+  await eventually(() => counted('"DEFERRED"} 1'));
+  t.ok(await counted('"SENT"} 2'));
 });
 
 t.test("each alert has a name, a severity and a sentence", (t) => {

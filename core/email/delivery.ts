@@ -51,17 +51,16 @@ export interface StoredContent extends Partial<Rendered> {
 }
 
 /** How an attempt ended. `serverFailed` if the mail server may be unusable for everybody. */
-type Settlement = Omit<Move, "from" | "type"> & { to: MessageStatus; serverFailed?: boolean };
+export type Settlement = Omit<Move, "from" | "type"> & { to: MessageStatus; serverFailed?: boolean };
 
 /**
  * One attempt at a delivery: checks again whether it may be sent, composes and signs the mail, hands it to the server, and records the
- * outcome with its event in one step. True if the server may be unusable for everybody now. Redis errors propagate: the lease expires, and
- * another attempt follows.
+ * outcome with its event in one step. Redis errors propagate: the lease expires, and another attempt follows.
  */
-export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, delivery: LeasedDelivery): Promise<boolean> {
-  const { serverFailed = false, ...settlement } = await trySending(runtime, pool, delivery);
+export async function attemptDelivery(runtime: Runtime, pool: SmtpPool, delivery: LeasedDelivery): Promise<Settlement> {
+  const settlement = await trySending(runtime, pool, delivery);
   await recordOutcome(runtime, delivery, settlement);
-  return serverFailed;
+  return settlement;
 }
 
 async function trySending(runtime: Runtime, pool: SmtpPool, delivery: LeasedDelivery): Promise<Settlement> {
@@ -183,7 +182,7 @@ function afterFailure(runtime: Runtime, delivery: LeasedDelivery, failure: SmtpF
 async function recordOutcome(
   runtime: Runtime,
   delivery: LeasedDelivery,
-  { to, due, ...more }: Omit<Settlement, "serverFailed">,
+  { to, due, serverFailed: _, ...more }: Settlement,
 ): Promise<void> {
   const allowed: Pick<Move, "from" | "token"> =
     to === "SENT" ? { from: [...unsentStatuses, "CANCELLED"] } : { from: ["SENDING"], token: delivery.token };

@@ -157,7 +157,9 @@ class Dispatcher {
   async #attempt(delivery: LeasedDelivery): Promise<void> {
     try {
       await this.#serverToken();
-      if (await attemptDelivery(this.#runtime, this.#pool, delivery)) this.#pause();
+      const { to, serverFailed } = await attemptDelivery(this.#runtime, this.#pool, delivery);
+      if (serverFailed) this.#pause();
+      await this.#runtime.redis.hincrby(keys.mailAttempts, to, 1);
     } catch (error) {
       this.#report(error as Error);
     }

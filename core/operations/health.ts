@@ -49,18 +49,19 @@ export type Stats = Awaited<ReturnType<typeof stats>>;
 
 /**
  * Reads the figures; rejects without Redis. `outboxAgeSeconds` is the age of the oldest change whose jobs may still be in an outbox; 0 if
- * there is none. `mailWaitSeconds` is how long no worker has polled a handle's due mail: the mail server is away, or too slow.
+ * there is none. `mailAttempts` counts attempts to send a mail by their outcome. `mailWaitSeconds` is how long no worker has polled a handle's due mail: the mail server is away, or too slow.
  * `isDataLost` is true if Redis no longer has the signing key that this process started with.
  */
 export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "signingKey">) {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
-  const [memory, registrations, served, [, turn = Number.POSITIVE_INFINITY], key] = await Promise.all([
+  const [memory, registrations, served, [, turn = Number.POSITIVE_INFINITY], mailAttempts, key] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),
     Promise.all(shards),
     servedQueues({ redis }),
     redis.zrange(keys.emailLanes("normal"), 0, "0", "WITHSCORES"),
+    redis.hgetall(keys.mailAttempts),
     redis.get(keys.signingKey),
   ]);
   const now = Date.now();
@@ -68,6 +69,7 @@ export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "sign
     memory,
     outboxAgeSeconds: Math.max(0, ...registrations.map(([, at]) => (at === undefined ? 0 : (now - Number(at)) / 1000))),
     mailWaitSeconds: Math.max(0, (now - Number(turn) / 1000) / 1000),
+    mailAttempts,
     isDataLost: !key?.includes(signingKey.kid),
     served,
   };

@@ -89,6 +89,7 @@ export const keys = {
   mailCaps: (handle: string, day: string) => `mail-caps:{${handle}}:${day}`, // hash "cap:digest of a mailbox" -> mails accepted for it on that UTC day; 2 d
   emailOnce: (handle: string, digest: string) => `email-once:{${handle}}:${digest}`, // string, message id of an accept with a once-only key; 400 d
   emailLanes: (queue: string) => `email-turns:{email-turns}:${queue}`, // zset handle -> real µs when it is due; for ever
+  mailAttempts: "mail-attempts:{email-turns}", // hash SENT, DEFERRED, FAILED, DENIED -> attempts to send a mail that ended so; for ever
   bounceMailbox: "bounce-mailbox:{email-bounces}", // string, the process that reads the mailbox of bounces; 10 s after its last heartbeat
   suppressed: (handle: string) => `suppressed:{${handle}}`, // hash digest of an address -> JSON; for ever
   suppressions: (handle: string) => `suppressions:{${handle}}`, // zset digest of an address by ms; for ever
