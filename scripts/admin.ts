@@ -93,9 +93,10 @@ const commands: Record<string, Command> = {
     },
   ),
   token: command({ needed: ["user"], optional: ["email", "ttl"] }, token),
-  "reindex-knowledge": command({ optional: ["handle"] }, async (admin, { handle }) => ({
-    enqueued: await reindexDocuments(admin, handle),
-  })),
+  "reindex-knowledge": command({ optional: ["handle"] }, async (admin, { handle }) => {
+    if (handle !== undefined) await mustExist(admin.redis, handle);
+    return { enqueued: await reindexDocuments(admin, handle) };
+  }),
   "reseal-secrets": command({}, async (admin) => ({ resealed: await resealAll(admin) })),
   "failed-jobs": command({}, async (admin) => ({ jobs: await failedJobs(admin) })),
   "retry-job": command({ needed: ["id"] }, async (admin, { id }) => ({ job: await retryJob(admin, id) })),

@@ -18,11 +18,11 @@ async function everything({ runtime: { redis } }: Service): Promise<Map<string, 
   return new Map(await Promise.all(names.map(async (name) => [name, String(await redis.dumpBuffer(name))] as const)));
 }
 
-t.test("failed jobs are listed without their data, and are retried on command", async (t) => {
+t.test("failed jobs are listed with their handle, without other data, and are retried on command", async (t) => {
   const service = await startService(t, { workers: true });
   const admin = adminOf(t, service);
   const queue = service.runtime.queues.queue("knowledge");
-  await queue.add("knowledge.index", { secret: "content" }, { jobId: "knowledge.index-broken" });
+  await queue.add("knowledge.index", { handle: "acme", secret: "content" }, { jobId: "knowledge.index-broken" });
   const [shown] = await eventually(async () => {
     const { result } = await admin("failed-jobs");
     return (result.jobs as Record<string, unknown>[]).length > 0 && (result.jobs as Record<string, unknown>[]);
@@ -31,6 +31,7 @@ t.test("failed jobs are listed without their data, and are retried on command", 
     id: "knowledge.index-broken",
     queue: "knowledge",
     name: "knowledge.index",
+    handle: "acme",
     attempts: 1,
     failedReason: /invalid_request/,
   });
@@ -43,6 +44,23 @@ t.test("failed jobs are listed without their data, and are retried on command", 
   t.equal((await admin("retry-job", "--id", "nothing")).error?.code, "job_not_found");
   await queue.add("knowledge.index", {}, { jobId: "knowledge.index-waiting", delay: 3_600_000 });
   t.equal((await admin("retry-job", "--id", "knowledge.index-waiting")).error?.code, "job_not_failed");
+});
+
+t.test("a failed attempt of a job is logged with its handle", async (t) => {
+  const { runtime } = await startService(t, { workers: ["knowledge"] });
+  const logged: object[] = [];
+  t.intercept(runtime.log, "warn", {
+    value: (fields: object, event: string) => void logged.push({ event, ...fields }),
+  });
+  await runtime.queues.queue("knowledge").add("knowledge.index", { handle: "acme" }, { jobId: "broken" });
+  await eventually(() => logged.length > 0);
+  t.match(logged, [{ event: "queue.job.failed", job: "knowledge.index", handle: "acme", attempt: 1 }]);
+});
+
+t.test("documents of an unknown handle are not indexed again", async (t) => {
+  const admin = adminOf(t, await startService(t));
+  t.equal((await admin("reindex-knowledge", "--handle", "nope")).error?.code, "not_found");
+  t.same((await admin("reindex-knowledge")).result, { enqueued: 0 });
 });
 
 t.test("an export contains every key of a handle, and erasing it leaves all others unchanged", async (t) => {

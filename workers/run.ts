@@ -106,7 +106,8 @@ function startWorker(
   });
   worker.on("failed", (bull, error) => {
     if (queue === "generation") return runtime.log.warn({}, "assistant.attempt.failed");
-    runtime.log.warn({ queue, job: bull?.name, attempt: bull?.attemptsMade, error: error.message }, "queue.job.failed");
+    const { name: job, attemptsMade: attempt, data } = bull ?? {};
+    runtime.log.warn({ queue, job, handle: data?.handle, attempt, error: error.message }, "queue.job.failed");
   });
   return worker;
 }

@@ -3,7 +3,7 @@ import { queueNames } from "../../schemas/jobs.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 
-/** A job that has exhausted its attempts: its name, its last failure and the time of that, never its data. */
+/** A job that has exhausted its attempts: its name, its handle, its last failure and the time of that; nothing else of its data. */
 type FailedJob = ReturnType<typeof toFailedJob>;
 
 /** Most failed jobs listed per queue; they are retained for seven days. */
@@ -31,6 +31,7 @@ export async function retryJob({ queues }: Store, id: string): Promise<FailedJob
   throw new Fail("job_not_found");
 }
 
-function toFailedJob(queue: string, { id = "", name, attemptsMade, failedReason, finishedOn = 0 }: Job) {
-  return { id, queue, name, attempts: attemptsMade, failedReason, at: new Date(finishedOn).toISOString() };
+function toFailedJob(queue: string, { id = "", name, data, attemptsMade, failedReason, finishedOn = 0 }: Job) {
+  const { handle } = data as { handle?: string };
+  return { id, queue, name, handle, attempts: attemptsMade, failedReason, at: new Date(finishedOn).toISOString() };
 }
