@@ -8,9 +8,8 @@ import { fold } from "../platform/characters.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import { cursorAfter, type Listed, pageOf, rankAfter } from "../store/paging.ts";
+import { cursorAfter, entriesOf, type Listed, pageOf } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
-import { pairsOf } from "../store/redis.ts";
 import { personKey, RECENT_MS, recentKey } from "./capture.ts";
 import { presentLead, type StoredLead } from "./content.ts";
 import { withdrawNotices } from "./notices.ts";
@@ -104,8 +103,7 @@ async function* scan({ redis }: Runtime, input: Filter, after?: string): AsyncGe
   const list = keys.leads(input.handle);
   const oldest = input.since === undefined ? 0 : Date.parse(input.since) - RECENT_TTL_MS;
   for (let [position, isLast] = [after, false]; !isLast; ) {
-    const start = position === undefined ? 0 : await rankAfter(redis, list, position);
-    const pairs = pairsOf(await redis.zrevrange(list, start, start + LIST_BATCH - 1, "WITHSCORES"));
+    const pairs = await entriesOf(redis, list, { after: position, count: LIST_BATCH });
     for (const some of batchesOf(pairs, BATCH)) yield await scanSome(redis, input, some);
     const [lastId, lastScore] = pairs.at(-1) ?? [];
     position = `${lastScore} ${lastId}`;

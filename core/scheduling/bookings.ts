@@ -15,9 +15,8 @@ import { batchesOf } from "../platform/batches.ts";
 import { Fail, insteadOf } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
+import { type Listed, listIds } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
-import { pairsOf } from "../store/redis.ts";
 import { openJobs } from "./booking-jobs.ts";
 import { mailsVisitors, visitorFile } from "./booking-mails.ts";
 import { bookableEventById, readCatalogSnapshot } from "./catalog.ts";
@@ -36,7 +35,6 @@ import {
 import { readPublicEventType } from "./public-events.ts";
 
 type BookingPath = Input<"handle" | "bookingUid">;
-type BookingListing = Input<"handle", typeof bookingListing>;
 type PublicBookingPath = Input<"handle" | "eventSlug" | "bookingUid">;
 
 /** A booking for the visitor with its uid; `booking_not_found`, also under another event type's slug. */
@@ -168,10 +166,17 @@ export async function readBooking(runtime: Runtime, input: BookingPath): Promise
 }
 
 /** The handle's bookings by start, latest first or, with `order=asc`, earliest first. */
-export async function listBookings(runtime: Runtime, input: BookingListing): Promise<Listed<"bookings", Booking>> {
-  const { handle, status } = input;
-  const { uids, nextCursor } = await uidsOf(runtime, input);
-  const records = await readRecords<StoredBooking>(runtime.redis, uids, (uid) => keys.booking(handle, uid));
+export async function listBookings(
+  runtime: Runtime,
+  input: Input<"handle", typeof bookingListing>,
+): Promise<Listed<"bookings", Booking>> {
+  const { handle, status, from = "0000", to = "9999-12-31T23:59:59.999Z", order, ...page } = input;
+  const { ids, nextCursor } = await listIds(runtime, keys.bookings(handle, status ?? ALL_STATUSES), {
+    ...page,
+    name: keys.bookings(handle, ALL_STATUSES),
+    range: { from: Date.parse(from), to: Date.parse(to) - 1, order },
+  });
+  const records = await readRecords<StoredBooking>(runtime.redis, ids, (uid) => keys.booking(handle, uid));
   const bookings = records.map((stored) => toBooking(handle, stored, runtime.now()));
   return { bookings: bookings.filter((booking) => status === undefined || booking.status === status), nextCursor };
 }
@@ -239,37 +244,4 @@ function endedPayment({ payment }: StoredBooking, isDue: boolean): StoredBooking
 
 function mustBePending(stored: BookingRecord, { sequence = stored.sequence }: Seen, now: number): void {
   if (statusAt(stored, now) !== "PENDING" || sequence !== stored.sequence) throw new Fail("booking_not_pending");
-}
-
-/** One page of uids by start and uid; the cursor is the position of the last one. */
-async function uidsOf({ env, redis }: Runtime, input: BookingListing): Promise<Listed<"uids", string>> {
-  const everything = keys.bookings(input.handle, ALL_STATUSES);
-  const { limit, after } = pageOf(env, input, everything);
-  const list = keys.bookings(input.handle, input.status ?? ALL_STATUSES);
-  const [reached, reachedUid = ""] = after?.split(" ") ?? [];
-  const { from, to } = startsOf(input, reached);
-  const isAscending = input.order === "asc";
-  // Of the bookings that start with the reached one, the earlier pages had those up to it.
-  const isInRange = reached !== undefined && from <= Number(reached) && Number(reached) <= to;
-  const together = isInRange ? await redis.zrangebyscore(list, reached, reached) : [];
-  const offset = together.filter((uid) => (isAscending ? uid <= reachedUid : uid >= reachedUid)).length;
-  const found = isAscending
-    ? await redis.zrangebyscore(list, from, to, "WITHSCORES", "LIMIT", offset, limit + 1)
-    : await redis.zrevrangebyscore(list, to, from, "WITHSCORES", "LIMIT", offset, limit + 1);
-  const rows = pairsOf(found);
-  const last = rows.length > limit ? rows[limit - 1] : undefined;
-  return {
-    uids: rows.slice(0, limit).map(([uid]) => uid),
-    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, everything),
-  };
-}
-
-/** First and last start of a listing in ms, from the start that earlier pages have reached. */
-function startsOf(input: BookingListing, reached: string | undefined): { from: number; to: number } {
-  const from = Date.parse(input.from ?? "0000");
-  const to = Date.parse(input.to ?? "9999-12-31T23:59:59.999Z") - 1;
-  if (reached === undefined) return { from, to };
-  return input.order === "asc"
-    ? { from: Math.max(from, Number(reached)), to }
-    : { from, to: Math.min(to, Number(reached)) };
 }

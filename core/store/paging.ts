@@ -33,31 +33,48 @@ export function cursorAfter(env: Env, position: string | undefined, list: string
   return Buffer.from(`${sign(env, "cursor", `${list} ${position}`)}${position}`).toString("base64url");
 }
 
-/** One page of the ids of a list, newest first, and the cursor of the next page. */
+/** Entries of a list from one score to another, by default all, the highest first unless `order` is `asc`. */
+interface ListPage {
+  /** The position that earlier pages have reached: `score member`. */
+  after: string | undefined;
+  count: number;
+  from?: number;
+  to?: number;
+  order?: "asc" | "desc";
+}
+
+/** One page of the ids of a list, and the cursor of the next page. `name` is that of the list, by default its key. */
 export async function listIds(
   { env, redis }: Pick<Runtime, "env" | "redis">,
   list: string,
-  input: ListInput<never>,
+  { range, name = list, ...input }: ListInput<never> & { range?: Partial<ListPage>; name?: string },
 ): Promise<Listed<"ids", string>> {
-  const { limit, after } = pageOf(env, input, list);
-  const start = after === undefined ? 0 : await rankAfter(redis, list, after);
-  const found = await redis.zrevrange(list, start, start + limit, "WITHSCORES");
-  const pairs = pairsOf(found);
+  const { limit, after } = pageOf(env, input, name);
+  const pairs = await entriesOf(redis, list, { ...range, after, count: limit + 1 });
   const last = pairs.length > limit ? pairs[limit - 1] : undefined;
   return {
     ids: pairs.slice(0, limit).map(([id]) => id),
-    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, list),
+    nextCursor: cursorAfter(env, last && `${last[1]} ${last[0]}`, name),
   };
 }
 
-/** The rank in a list, newest first, of what follows a position, `score member`; also if that member is gone or has another score by now. */
-export async function rankAfter(redis: Redis, list: string, position: string): Promise<number> {
-  const [score = "", member = ""] = position.split(/ (.*)/s);
-  const [newer, sameAge] = await Promise.all([
-    redis.zcount(list, `(${score}`, "+inf"),
-    redis.zrangebyscore(list, score, score),
-  ]);
-  return newer + sameAge.filter((one) => one >= member).length;
+/** The entries of a page; also if the member of its position is gone or has another score by now. */
+export async function entriesOf(
+  redis: Redis,
+  list: string,
+  { after, count, from = Number.MIN_SAFE_INTEGER, to = Number.MAX_SAFE_INTEGER, order }: ListPage,
+): Promise<[member: string, score: string][]> {
+  const isAscending = order === "asc";
+  const [score = isAscending ? from : to, member = ""] = after?.split(/ (.*)/s) ?? [];
+  const reached = Number(score);
+  const [least, most] = isAscending ? [Math.max(from, reached), to] : [from, Math.min(to, reached)];
+  // Of the entries with the score of the position, the earlier pages had those up to it.
+  const together = after ? await redis.zrangebyscore(list, Math.max(least, reached), Math.min(most, reached)) : [];
+  const offset = together.filter((one) => (isAscending ? one <= member : one >= member)).length;
+  const found = isAscending
+    ? await redis.zrangebyscore(list, least, most, "WITHSCORES", "LIMIT", offset, count)
+    : await redis.zrevrangebyscore(list, most, least, "WITHSCORES", "LIMIT", offset, count);
+  return pairsOf(found);
 }
 
 function open(env: Env, cursor: string, list: string): string {
