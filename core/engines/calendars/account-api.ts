@@ -3,13 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Fail } from "../../platform/errors.ts";
 import { retryAfterMs } from "../../platform/exchange.ts";
 import { asObject, parseJson } from "../../platform/json.ts";
-import type { OutboundResponse } from "../../platform/outbound.ts";
+import { type OutboundResponse, outboundFailure } from "../../platform/outbound.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
 import { MAX_INSTANCES } from "./busy-objects.ts";
 import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
-import { ProviderRefusal } from "./server-error.ts";
+import { CalendarServerError, type Refusals } from "./server-error.ts";
 
 /** One call of an API. */
 export interface ApiCall {
@@ -37,22 +37,24 @@ export const GONE = [404, 410];
 /** A provider's API, called on behalf of an account. */
 export class AccountApi {
   readonly #holder: TokenHolder;
+  readonly #refusals: Refusals | undefined;
 
   /** Throws `provider_not_configured` if the installation no longer has the provider's client. */
-  constructor(runtime: Runtime, account: CredentialRef, settings: OAuthSettings | undefined) {
+  constructor(runtime: Runtime, account: CredentialRef, settings: OAuthSettings | undefined, refusals?: Refusals) {
     if (settings === undefined) throw new Fail("provider_not_configured");
     this.#holder = { runtime, account, settings };
+    this.#refusals = refusals;
   }
 
   /** The JSON of a successful response; throws for any other. */
   async call<T = unknown>(call: ApiCall): Promise<T> {
-    return responseJson<T>(await this.send(call));
+    return responseJson<T>(await this.send(call), this.#refusals);
   }
 
   /** The same, but undefined for a response with one of these statuses. */
   async find<T = unknown>(call: ApiCall, absent: readonly number[] = GONE): Promise<T | undefined> {
     const answer = await this.send(call);
-    return absent.includes(answer.status) ? undefined : responseJson<T>(answer);
+    return absent.includes(answer.status) ? undefined : responseJson<T>(answer, this.#refusals);
   }
 
   /**
@@ -134,10 +136,12 @@ function authorised(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, accept: "application/json" };
 }
 
-/** The JSON of a successful response, `{}` for an empty one; throws for any other. */
-function responseJson<T>({ status, body, url }: OutboundResponse): T {
+/** The JSON of a successful response, `{}` for an empty one; throws for any other, with a message for the owner if that means something. */
+function responseJson<T>({ status, body, url }: OutboundResponse, refusals: Refusals = {}): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
-  throw new ProviderRefusal(status, `${new URL(url).host} answered ${status}${errorCodeIn(body)}.`);
+  const message = `${new URL(url).host} answered ${status}${errorCodeIn(body)}.`;
+  const reason = refusals[status];
+  throw outboundFailure(reason ? new CalendarServerError(reason, message) : new Error(message));
 }
 
 /** The error code in a response, for the log. Sentences of providers quote what was sent. */

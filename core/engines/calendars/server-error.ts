@@ -1,6 +1,4 @@
 import { ResponseRefused } from "../../platform/exchange.ts";
-import { outboundFailure } from "../../platform/outbound.ts";
-import type { ProviderCalendars } from "./providers/provider.ts";
 
 /** Why a calendar server could not be used: a code for programs, and the sentence that its owner reads. */
 const SENTENCES = {
@@ -31,38 +29,11 @@ export class CalendarServerError extends Error {
   }
 }
 
-/** A response of a provider's API that is no success. The message is for the log. */
-export class ProviderRefusal extends Error {
-  override readonly name = "ProviderRefusal";
-  readonly status: number;
+/** What refusals of a provider's API mean to the owner, by status. */
+export type Refusals = Partial<Record<number, CalendarServerReason>>;
 
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-    outboundFailure(this);
-  }
-}
-
-/** The calendars of an API; a call that fails because they are gone or denied says so. */
-export function withReasons({ list, busy, put, remove, ...more }: ProviderCalendars): ProviderCalendars {
-  const failAll = failAs("no_calendars", "no_calendars");
-  const failOne = failAs("calendar_denied", "calendar_gone");
-  return {
-    ...more,
-    list: (...call) => list(...call).catch(failAll),
-    busy: (...call) => busy(...call).catch(failOne),
-    put: (...call) => put(...call).catch(failOne),
-    remove: (...call) => remove(...call).catch(failOne),
-  };
-}
-
-function failAs(denied: CalendarServerReason, gone: CalendarServerReason): (error: Error) => never {
-  return (error) => {
-    const status = error instanceof ProviderRefusal ? error.status : 0;
-    const reason = { 403: denied, 404: gone, 410: gone }[status];
-    throw reason ? outboundFailure(new CalendarServerError(reason, error.message, error)) : error;
-  };
-}
+export const listRefusals: Refusals = { 403: "no_calendars", 404: "no_calendars", 410: "no_calendars" };
+export const calendarRefusals: Refusals = { 403: "calendar_denied", 404: "calendar_gone", 410: "calendar_gone" };
 
 /** The error for a response status that is not a success (RFC 9110, section 15). */
 export function errorForStatus(status: number): CalendarServerError {

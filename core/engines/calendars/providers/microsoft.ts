@@ -4,7 +4,7 @@ import { mustGrant, secretFor } from "../access-tokens.ts";
 import { AccountApi, GONE, getWithGrant } from "../account-api.ts";
 import { instantsOf, type ListedEvent, readItems, readMarked, wholeDays } from "../busy-objects.ts";
 import { awaitMeeting, bringTo, meetingLink } from "../event-states.ts";
-import { withReasons } from "../server-error.ts";
+import { calendarRefusals, listRefusals } from "../server-error.ts";
 import {
   type CalendarEvent,
   type EventWrite,
@@ -19,7 +19,8 @@ const calendars: ProviderCalendars = {
   meeting: "teams",
   async list(runtime, account) {
     const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
-    const listing = await listAll<GraphCalendar>(new AccountApi(runtime, account, settingsFrom(runtime.env)), first);
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), listRefusals);
+    const listing = await listAll<GraphCalendar>(calls, first);
     return (listing?.items ?? []).map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
       calendarId: id,
       name,
@@ -33,7 +34,7 @@ const calendars: ProviderCalendars = {
    * occurrence is shown nor which occurrence was deleted.
    */
   async busy(runtime, account, question) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
     const view = `${calendarAt(question.calendarId)}/calendarView`;
     const [startDateTime, endDateTime] = instantsOf(question);
     const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
@@ -68,7 +69,7 @@ const calendars: ProviderCalendars = {
 
   /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
   async put(runtime, account, write) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
     const { event } = write;
     const state = await bringTo(write, {
       write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, write)),
@@ -85,7 +86,7 @@ const calendars: ProviderCalendars = {
   },
 
   async remove(runtime, account, { eventId }) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
+    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
     await calls.find({ method: "DELETE", path: eventAt(eventId) });
   },
 };
@@ -99,7 +100,7 @@ export const microsoft: Provider = {
     const user = await getWithGrant<{ mail?: string | null; userPrincipalName: string }>(runtime, grant, url);
     return { account: user.mail || user.userPrincipalName, secret: secretFor(grant) };
   },
-  calendars: withReasons(calendars),
+  calendars,
 };
 
 function settingsFrom(env: Env): OAuthSettings | undefined {
