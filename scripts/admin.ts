@@ -13,8 +13,9 @@ import {
   setEntitlement,
   setHandleActive,
 } from "../core/account/handles.ts";
-import { startSession } from "../core/account/session-store.ts";
+import { removeSessions, startSession } from "../core/account/session-store.ts";
 import { signingKey } from "../core/account/signing.ts";
+import { revokeTokens } from "../core/account/tokens.ts";
 import { createCampaign } from "../core/campaigns/campaigns.ts";
 import { reindexDocuments } from "../core/knowledge/reindex.ts";
 import { openRuntime } from "../core/open.ts";
@@ -67,6 +68,11 @@ const commands: Record<string, Command> = {
     await revokeRole(redis, { handle, userId: user });
     return { handle, userId: user, role: null };
   }),
+  "sign-out": command({ needed: ["user"] }, async (admin, { user }) => ({
+    userId: user,
+    sessions: await removeSessions(admin.redis, user),
+    tokens: await revokeTokens(admin, user),
+  })),
   "deactivate-handle": command({ needed: ["handle"] }, async ({ redis }, { handle }) => {
     await setHandleActive(redis, handle, false);
     return { handle, active: false };

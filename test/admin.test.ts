@@ -49,6 +49,29 @@ t.test("a handle is made, its users get and lose their roles, and it is switched
   t.equal(await status(), "forbidden");
 });
 
+t.test("a user is signed out everywhere, and nobody else", async (t) => {
+  const service = await startService(t);
+  const admin = adminOf(t, service);
+  const [owner, other] = [await service.handle("acme"), await service.handle("other")];
+  const desktop = await service.as("user_acme");
+  const scopes = ["agent.strategy.read"];
+  const { secret } = (await owner.post("/v2/account/tokens").send({ name: "ci", scopes }).expect(201)).body.token;
+  const byToken = () =>
+    service.visitor
+      .post("/v2/handles/acme/agent/strategy/retrieve")
+      .set("Authorization", `Bearer ${secret}`)
+      .send({ query: "prices" });
+  await byToken().expect(200);
+  const { result } = await admin("sign-out", "--user", "user_acme");
+  t.same(result, { userId: "user_acme", sessions: 2, tokens: 1 });
+  for (const client of [owner, desktop]) await client.get("/v2/account/sessions").expect(401);
+  await byToken().expect(401);
+  await other.get("/v2/account/sessions").expect(200);
+  const { sessions } = (await (await service.as("user_acme")).get("/v2/account/sessions").expect(200)).body;
+  t.equal(sessions.length, 1, "the user can sign in again");
+  t.same((await admin("sign-out", "--user", "user_none")).result, { userId: "user_none", sessions: 0, tokens: 0 });
+});
+
 t.test("a handle belongs to one account, also when two create it at once", async (t) => {
   const { runtime } = await startService(t);
   const input = (account: string) => ({ handle: "acme", account, owner: `user_${account}`, assistant: true });

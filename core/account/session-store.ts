@@ -7,6 +7,7 @@ import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, type Listed, type ListInput, pageOf } from "../store/paging.ts";
+import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { issueToken, type TokenClaims } from "./signing.ts";
 
@@ -90,6 +91,13 @@ export async function endSession({ redis }: Runtime, input: Input<"sessionId">, 
 /** Ends a session; 0 if there is none. */
 export function removeSession(redis: Redis, userId: string, sessionId: string): Promise<number> {
   return redis.hdel(keys.sessions(userId), sessionId, `used:${sessionId}`);
+}
+
+/** Ends all sessions of a user, those of desktops and of MCP clients among them. Returns their number. */
+export async function removeSessions(redis: Redis, userId: string): Promise<number> {
+  const key = keys.sessions(userId);
+  const [fields] = await transact(redis, (transaction) => transaction.hkeys(key).del(key));
+  return (fields as string[]).filter((field) => !field.startsWith("used:")).length;
 }
 
 function viewsOf(fields: Record<string, string>, current: string | undefined): SessionView[] {

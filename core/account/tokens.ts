@@ -76,6 +76,15 @@ export async function revokeToken({ redis }: Runtime, { tokenId }: Input<"tokenI
   await redis.zrem(list, tokenId);
 }
 
+/** Revokes all tokens of a user. Returns their number. */
+export async function revokeTokens({ redis }: Pick<Runtime, "redis">, userId: string): Promise<number> {
+  const list = keys.userTokens(userId);
+  const tokenIds = await redis.zrange(list, 0, "-1");
+  const removed = await Promise.all(tokenIds.map((tokenId) => redis.del(keys.token(tokenId))));
+  if (tokenIds.length > 0) await redis.zrem(list, ...tokenIds);
+  return removed.filter((count) => count === 1).length;
+}
+
 /** The holder of a secret, read live; `invalid_token` for every string that is not a valid token now. */
 export async function holderOf(redis: Redis, secret: string): Promise<TokenSession> {
   if (!form.test(secret)) throw new Fail("invalid_token");
