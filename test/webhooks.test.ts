@@ -393,14 +393,17 @@ t.test("however many endpoints hang, each has its sender, and none of the others
     const { webhook } = await createWebhook(runtime, { handle, url });
     return testWebhook(runtime, { handle, webhookId: webhook.webhookId });
   };
-  await Promise.all(Array.from({ length: 510 }, (_, at) => test(`acme${at % 11}`, hanging.url)));
+  const handles = Array.from({ length: 11 }, (_, at) => `acme${at}`);
+  for (const handle of ["acme", ...handles]) await service.handle(handle);
+  await Promise.all(Array.from({ length: 510 }, (_, at) => test(handles[at % 11] as string, hanging.url)));
   await eventually(() => open === 510);
   await test("acme", quick.url);
   await eventually(() => quick.received.length === 1);
 });
 
 t.test("a sender whose clock is seconds behind waits for its delivery", async (t) => {
-  const { runtime } = await startService(t);
+  const { runtime, handle } = await startService(t);
+  await handle("acme");
   const receiver = await startReceiver(t);
   const { webhook } = await createWebhook(runtime, { handle: "acme", url: receiver.url });
   const place = { handle: "acme", webhookId: webhook.webhookId };
@@ -411,7 +414,8 @@ t.test("a sender whose clock is seconds behind waits for its delivery", async (t
 });
 
 t.test("however often an endpoint fails, one sender waits for its next delivery", async (t) => {
-  const { runtime } = await startService(t, { workers: ["webhooks"] });
+  const { runtime, handle } = await startService(t, { workers: ["webhooks"] });
+  await handle("acme");
   const receiver = await startReceiver(t, (response) => void response.writeHead(500, { "retry-after": "7" }).end());
   const { webhook } = await createWebhook(runtime, { handle: "acme", url: receiver.url });
   const place = { handle: "acme", webhookId: webhook.webhookId };

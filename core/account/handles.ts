@@ -49,6 +49,19 @@ export async function findHandle(redis: Redis, handle: string): Promise<HandleRe
   return account ? { handle, account, active: status === "ACTIVE" } : undefined;
 }
 
+/** True for a handle that exists and is active. */
+export async function isActive(redis: Redis, handle: string): Promise<boolean> {
+  return (await findHandle(redis, handle))?.active === true;
+}
+
+/**
+ * Throws `forbidden` if the handle was erased or deactivated meanwhile: before a write that follows a call to another server, which may
+ * outlast an erasure.
+ */
+export async function mustStillBeActive(redis: Redis, handle: string): Promise<void> {
+  if (!(await isActive(redis, handle))) throw new Fail("forbidden");
+}
+
 const accountsOf = perConnection(() => new LRUCache<string, string>({ max: 10_000, ttl: 60_000 }));
 
 /** The account of a handle; undefined if the handle doesn't exist. Only an erasure changes it, so it is cached for a minute. */

@@ -1,5 +1,6 @@
 import { type LeadSection, MAX_QUESTION_LENGTH } from "../../schemas/assistant.ts";
 import { languages, type Words, wordsOf } from "../../schemas/languages.ts";
+import { isActive } from "../account/face.ts";
 import { figuresBeyond, holdsWords, type Wish } from "../engines/answers/answers.ts";
 import { runEnding } from "../engines/relay/relay.ts";
 import type { PagePath } from "../pages/face.ts";
@@ -79,10 +80,13 @@ export async function leadSectionFor(
     ...shown
   }: Omit<LeadMaterial, "sectionId" | "pageSlug" | "question"> & { runId: string; signal: AbortSignal },
 ): Promise<LeadSection | undefined> {
-  if (request.sectionShown || !(await isFirst(runtime, request, runId))) return undefined;
+  if (request.sectionShown || !(await isActive(runtime.redis, request.handle))) return undefined;
+  if (!(await isFirst(runtime, request, runId))) return undefined;
   const { handle, pageSlug, question } = request;
   const material = { ...shown, sectionId: runtime.id("sec_"), pageSlug, question };
   const section = composeLeadSection({ ...material, proposal: await propose(runtime, material, signal) });
+  // Erased while the model wrote, it has no form either.
+  if (!(await isActive(runtime.redis, handle))) return undefined;
   const { sectionId, fields, submitLabel } = section;
   await storeLeadForm(runtime, { handle, pageSlug, sectionId }, { fields, submitLabel, language: shown.language });
   return section;

@@ -1,5 +1,6 @@
 import type { Buffer } from "node:buffer";
 import type { MessageStatus } from "../../schemas/email.ts";
+import { findHandle } from "../account/face.ts";
 import {
   classifySmtpFailure,
   composeMime,
@@ -188,5 +189,7 @@ async function recordOutcome(
     to === "SENT" ? { from: [...unsentStatuses, "CANCELLED"] } : { from: ["SENDING"], token: delivery.token };
   const move: Move = { ...more, ...allowed, to, type: to, due };
   await retryWhileAway(() => moveDelivery(runtime, delivery, move));
-  if (due !== undefined) await scheduleHandle(runtime.redis, delivery.handle, ranks[delivery.message.purpose], due);
+  // An erased handle has left the fair queues.
+  if (due === undefined || (await findHandle(runtime.redis, delivery.handle)) === undefined) return;
+  await scheduleHandle(runtime.redis, delivery.handle, ranks[delivery.message.purpose], due);
 }

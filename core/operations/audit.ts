@@ -1,3 +1,4 @@
+import { findHandle } from "../account/face.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
@@ -17,6 +18,8 @@ const RETENTION_MS = 90 * 86_400_000;
 export async function recordWrite({ redis, log, now }: Runtime, entry: AuditEntry): Promise<void> {
   const fields = ["who", entry.userId, "route", entry.route, "id", entry.subject, "at", new Date(now()).toISOString()];
   try {
+    // A call may outlast the erasure of its handle.
+    if ((await findHandle(redis, entry.handle)) === undefined) return;
     const key = keys.audit(entry.handle);
     await transact(redis, (transaction) =>
       transaction.xadd(key, "MINID", Date.now() - RETENTION_MS, "*", ...fields).pexpire(key, RETENTION_MS),

@@ -1,7 +1,7 @@
 import type { StoredPage } from "../../schemas/pages.ts";
 import type { pageCheckout, pageCheckoutReturn } from "../../schemas/payments.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { originOf } from "../account/face.ts";
+import { isActive, originOf } from "../account/face.ts";
 import { type CheckoutSession, openSession, readSession } from "../engines/calendars/calendars.ts";
 import { type PagePath, publishedPage, visitedUrl, wayToPage } from "../pages/face.ts";
 import { instantAt } from "../platform/clock.ts";
@@ -112,8 +112,10 @@ async function purchaseBy(
   const known = await findPurchase(runtime, page.handle, session);
   if (known?.pageSlug === page.pageSlug) return { payment: known.payment };
   const paid = await paidSession(runtime, page, session);
-  if (paid) await recordPurchase(runtime, page, paid);
-  return paid && { payment: paid.payment_intent };
+  // Erased while the provider was asked, it has no purchases.
+  if (paid === undefined || !(await isActive(runtime.redis, page.handle))) return undefined;
+  await recordPurchase(runtime, page, paid);
+  return { payment: paid.payment_intent };
 }
 
 /** The session of the handle's account by which this page was paid; undefined for any other session. */

@@ -9,6 +9,7 @@ import {
   type selectedCalendars,
 } from "../../schemas/integrations.ts";
 import type { Input } from "../../schemas/schema.ts";
+import { mustStillBeActive } from "../account/face.ts";
 import {
   CalendarServerError,
   login,
@@ -33,6 +34,7 @@ export async function connectCaldav(
 ): Promise<{ credential: Credential }> {
   await atInput("/serverUrl", runtime.outbound.check(serverUrl));
   const open = await atInput("/serverUrl", login(runtime, { serverUrl, username, password }));
+  await mustStillBeActive(runtime.redis, handle);
   const account = `${username}@${new URL(serverUrl).host}`;
   const connected = { providerKey: "caldav" as const, account, secret: JSON.stringify(open) };
   return { credential: await storeCredential(runtime, handle, connected) };
@@ -82,6 +84,7 @@ export async function selectCalendars(
   const target = known.find(({ calendarId }) => calendarId === destination);
   if (destination !== undefined && target?.writable !== true)
     throw invalid("/destinationCalendarId", target ? "is read-only" : "is not a calendar of this account");
+  await mustStillBeActive(runtime.redis, handle);
   // The account works. If one of its calendars doesn't, the reading says so.
   await updateHealth(runtime, { handle, credentialId }, undefined);
   await changeSelection(runtime, handle, selected);

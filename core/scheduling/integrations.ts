@@ -1,5 +1,6 @@
 import { type Credential, type oauthCallback, type ProviderKey, providerKeys } from "../../schemas/integrations.ts";
 import type { Input } from "../../schemas/schema.ts";
+import { mustStillBeActive } from "../account/face.ts";
 import {
   type AuthorisationRequest,
   exchangeCode,
@@ -52,6 +53,10 @@ export async function finishAuthorization(
   const started = await takeState(runtime, { providerKey, state, userId });
   if (started.handle !== handle) throw new Fail("invalid_oauth_state");
   const account = await authorisedAccount(runtime, { ...started, code });
+  await mustStillBeActive(runtime.redis, handle).catch(async (error) => {
+    await revoke(runtime, handle, { ...account, secret: () => account.secret });
+    throw error;
+  });
   return { credential: await storeCredential(runtime, handle, account) };
 }
 
@@ -83,6 +88,7 @@ export async function disconnectAccount(
   const { handle, credentialId } = input;
   const isSelected = await runtime.redis.hexists(keys.selectedCalendars(handle), credentialId);
   await disconnect(runtime, input);
+  await mustStillBeActive(runtime.redis, handle);
   if (isSelected) await readSelected(runtime, handle);
 }
 

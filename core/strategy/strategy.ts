@@ -6,6 +6,7 @@ import {
   strategyGroups,
   type strategyQuery,
 } from "../../schemas/strategy.ts";
+import { mustStillBeActive } from "../account/face.ts";
 import { snippets } from "../engines/search/search.ts";
 import { bestPassages, searchDocuments } from "../knowledge/face.ts";
 import { Fail } from "../platform/errors.ts";
@@ -40,6 +41,7 @@ export async function retrieveStrategy(
   const groups = Object.fromEntries(matches) as Record<StrategyGroup, StrategyMatches>;
   const status = found.some(({ degraded }) => degraded) ? "partial" : "complete";
   const answer: StrategyAnswer = { contextId: runtime.id("ctx_"), status, query: input.query, ...groups };
+  await mustStillBeActive(runtime.redis, input.handle);
   const key = keys.strategyContext(input.handle, answer.contextId);
   await runtime.redis.set(key, JSON.stringify(answer), "EX", CONTEXT_TTL_SECONDS);
   return answer;

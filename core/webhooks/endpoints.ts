@@ -8,6 +8,7 @@ import {
   type WebhookWithSecret,
   webhookEventTypes,
 } from "../../schemas/webhooks.ts";
+import { mustStillBeActive } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -36,6 +37,7 @@ type WebhookInput = Input<"handle", typeof newWebhook>;
 export async function createWebhook(runtime: Runtime, input: WebhookInput): Promise<{ webhook: WebhookWithSecret }> {
   const { handle, url, events, description } = input;
   await atInput("/url", runtime.outbound.check(url));
+  await mustStillBeActive(runtime.redis, handle);
   const [webhookId, secret, at] = [runtime.id("wh_"), newSecret(), runtime.now()];
   const value: StoredWebhook = {
     webhookId,
