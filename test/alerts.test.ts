@@ -92,6 +92,17 @@ t.test("the metrics count attempts to send a mail by their outcome", async (t) =
   t.ok(await counted('"SENT"} 2'));
 });
 
+t.test("routes that wait for a model don't count as slow", (t) => {
+  const slow = expressions.find((one) => one.includes("http_request_seconds_bucket")) ?? "";
+  const leftOut = new RegExp(`^(?:${/route!~"([^"]+)"/.exec(slow)?.[1]})$`);
+  const waiting = sourceText("fixtures/routes.txt")
+    .split(/\s+/)
+    .filter((path) => leftOut.test(path));
+  const asking = "/v2/public/pages/:handle/:pageSlug/agentic";
+  t.same([...new Set(waiting)].sort(), [`${asking}-chat`, `${asking}-chat/:chatId/stream`, `${asking}-question`]);
+  t.end();
+});
+
 t.test("each alert has a name, a severity and a sentence", (t) => {
   const rules = sourceText("docs/alerts.yml")
     .split(/^ +- alert: /m)
