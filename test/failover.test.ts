@@ -203,6 +203,21 @@ t.test("a job that finishes after a failover is done, and doesn't run again", as
   t.same(await queue.getFailed(), []);
 });
 
+t.test("many commands that a demoted server refuses at once close its connection once", async (t) => {
+  const pair = await startPair();
+  t.teardown(() => pair.stop());
+  const redis = connect(readEnv(pair.env), "commands", { forJobs: true });
+  t.teardown(() => redis.disconnect());
+  await redis.set("a", "1");
+  const warnings: string[] = [];
+  const listen = ({ message }: Error): void => void warnings.push(message);
+  process.on("warning", listen);
+  t.teardown(() => process.removeListener("warning", listen));
+  await pair.failOver();
+  await Promise.all(Array.from({ length: 30 }, (_, at) => redis.set(`key-${at}`, "1")));
+  t.same(warnings, []);
+});
+
 t.test("an answer streams on at once after a failover that leaves its reader at the old master", async (t) => {
   const { pair, redis } = await openPair(t);
   const env = readEnv(pair.env);

@@ -101,11 +101,16 @@ function limit(redis: Redis | Cluster, command: Command & { isLimited?: true }, 
   command.setTimeout(stepMs);
 }
 
-/** A connection whose commands fail in time; the first ones wait until it is ready. */
+/** A connection whose commands fail in time; the first ones wait until it is ready. It is left once, however many commands ask for it. */
 class PunctualRedis extends Redis {
   override sendCommand(...[command, ...more]: Parameters<Redis["sendCommand"]>): unknown {
     limit(this, command, this.options.commandTimeout);
     return super.sendCommand(command, ...more);
+  }
+
+  /** Each refused command asks for it. ioredis 6.0.0 adds a listener to the socket every time, until Node warns of a leak. */
+  override disconnect(reconnect = false): void {
+    if (!reconnect || !this.stream?.writableEnded) super.disconnect(reconnect);
   }
 }
 
