@@ -77,6 +77,25 @@ t.test("hanging mails of one handle delay no other handle", async (t) => {
   );
 });
 
+t.test("a damaged message fails alone, and is logged by its key, without its content", async (t) => {
+  const mail = await startMailServer(t);
+  const service = await startMailing(t, mail.url);
+  const [acme, beta] = [await makeSending(service, "acme"), await makeSending(service, "beta")];
+  const key = keys.message("acme", await acme.send(["damaged@far.example"]));
+  await service.runtime.redis.hset(key, "json", "{damaged@far.example");
+  for (const { send } of [acme, acme, beta]) await send(["good@far.example"]);
+  const logged: object[] = [];
+  t.intercept(service.runtime.log, "error", { value: (fields: object) => void logged.push(fields) });
+  const stopping = new AbortController();
+  const dispatching = dispatchMail(service.runtime, stopping.signal);
+  await eventually(() => mail.mails.length === 3, 14_000);
+  stopping.abort();
+  await dispatching;
+  t.equal(await service.runtime.redis.hget(key, "status"), "FAILED");
+  t.match(logged, [{ handle: "acme", step: "read", error: `The record ${key} is no JSON.` }]);
+  t.equal(logged.length, 1);
+});
+
 t.test("attempts that end one by one leave one wait for the next poll", async (t) => {
   const server = await startMailServer(t, {
     onRcptTo: ({ address }, _session, done) => void setTimeout(done, 10 * Number(address.match(/\d+/)?.[0])),

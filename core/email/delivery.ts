@@ -81,6 +81,19 @@ async function trySending(runtime: Runtime, pool: SmtpPool, delivery: LeasedDeli
   }
 }
 
+/** Fails a delivery whose stored message is damaged: it can't be sent, and would hold up those that were leased with it. */
+export async function failDamaged(
+  runtime: Runtime,
+  delivery: DeliveryName & Pick<LeasedDelivery, "token">,
+  { message: error }: Error,
+): Promise<void> {
+  const { handle, messageId, token } = delivery;
+  runtime.log.error({ handle, messageId, step: "read", error }, "email.message.unsendable");
+  await moveDelivery(runtime, delivery, {
+    ...{ from: ["SENDING"], token, to: "FAILED", type: "FAILED", reason: "mail_not_made" },
+  });
+}
+
 /** Why a delivery may no longer be sent. Sender, domain, suppression and quota are checked as they are now. */
 async function denial(
   runtime: Runtime,

@@ -4,11 +4,12 @@ import { Breaker, SmtpFailure, SmtpPool } from "../engines/mail/mail.ts";
 import { waitAtMost } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+import { parseStored } from "../store/records.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { tokenInterval, tokenWait } from "../store/throttle.ts";
-import { attemptDelivery, type LeasedDelivery, type StoredContent } from "./delivery.ts";
-import { mailKeys } from "./events.ts";
+import { attemptDelivery, failDamaged, type LeasedDelivery, type StoredContent } from "./delivery.ts";
+import { type DeliveryName, mailKeys } from "./events.ts";
 import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
 
@@ -143,13 +144,19 @@ class Dispatcher {
       ...{ share, maxRank: MAX_RANKS[queue], max, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
-    for (const row of rows) this.#start(leasedDelivery(claim.lane, token, row));
+    for (const row of rows) await this.#begin({ ...deliveryName(claim.lane, row), token }, row);
     const until = Math.min(Number(nextPoll || Number.POSITIVE_INFINITY), real + PARK_MS);
     if (until > real) await park(redis, queue, claim, until);
     return rows.length;
   }
 
-  #start(delivery: LeasedDelivery): void {
+  async #begin(leased: Lease, row: Row): Promise<void> {
+    let delivery: LeasedDelivery;
+    try {
+      delivery = leasedDelivery(leased, row);
+    } catch (error) {
+      return failDamaged(this.#runtime, leased, error as Error);
+    }
     const ended = this.#attempt(delivery).finally(() => this.#running.delete(delivery));
     this.#running.set(delivery, ended);
   }
@@ -198,12 +205,18 @@ class Dispatcher {
 }
 
 type Row = [name: string, json: string, content: string, attempt: number, quota: string | null];
+type Lease = DeliveryName & Pick<LeasedDelivery, "token">;
 
-function leasedDelivery(handle: string, token: string, [name, json, content, attempt, quota]: Row): LeasedDelivery {
-  const message = JSON.parse(json) as StoredMessage;
-  const n = Number(name.split(":").at(-1));
-  const [recipient, domain] = [message.recipients[n] as string, message.from.address.split("@")[1] ?? ""];
-  const lease = { token, attempt, quotaBefore: Number(quota ?? 0) };
-  const { messageId } = message;
-  return { handle, messageId, n, ...lease, message, content: JSON.parse(content) as StoredContent, recipient, domain };
+function deliveryName(handle: string, [name]: Row): DeliveryName {
+  const [messageId = "", n] = name.split(":");
+  return { handle, messageId, n: Number(n) };
+}
+
+/** Throws the key of a damaged message. */
+function leasedDelivery(lease: Lease, [, json, content, attempt, quota]: Row): LeasedDelivery {
+  const key = keys.message(lease.handle, lease.messageId);
+  const message = parseStored<StoredMessage>(key, json);
+  const [recipient, domain] = [message.recipients[lease.n] as string, message.from.address.split("@")[1] ?? ""];
+  const read = { message, content: parseStored<StoredContent>(key, content), recipient, domain };
+  return { ...lease, ...read, attempt, quotaBefore: Number(quota ?? 0) };
 }

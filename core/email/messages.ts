@@ -5,6 +5,7 @@ import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
+import { parseStored } from "../store/records.ts";
 import { pipelined } from "../store/redis.ts";
 import { cancelDelivery, timelineOf } from "./events.ts";
 
@@ -75,7 +76,9 @@ export async function findMessages(redis: Redis, handle: string, ids: string[]):
   const rows = (await pipelined(redis, (pipeline) => {
     for (const id of ids) pipeline.hmget(keys.message(handle, id), "json", "status", "statuses");
   })) as [json: string | null, status: MessageStatus, statuses: string][];
-  return rows.flatMap(([json, status, statuses]) =>
-    json === null ? [] : [viewOf(JSON.parse(json) as StoredMessage, status, statuses.split(",") as MessageStatus[])],
-  );
+  return rows.flatMap(([json, status, statuses], at) => {
+    if (json === null) return [];
+    const stored = parseStored<StoredMessage>(keys.message(handle, ids[at] as string), json);
+    return [viewOf(stored, status, statuses.split(",") as MessageStatus[])];
+  });
 }

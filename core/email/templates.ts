@@ -19,7 +19,7 @@ import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { type Companion, conflict, Records, type Versioned } from "../store/records.ts";
+import { type Companion, conflict, parseStored, Records, type Versioned } from "../store/records.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-contexts.ts";
@@ -101,9 +101,10 @@ export async function readTemplateVersion(
 ): Promise<{ template: Template }> {
   const { template } = await readTemplate(runtime, input);
   const version = Number(input.version);
-  const json = await runtime.redis.get(keys.templateContent(input.handle, input.templateId, version));
+  const key = keys.templateContent(input.handle, input.templateId, version);
+  const json = await runtime.redis.get(key);
   if (json === null || input.version !== String(version)) throw new Fail("email_template_not_found");
-  return { template: { ...template, ...(JSON.parse(json) as TemplateContent), activeVersion: version } };
+  return { template: { ...template, ...parseStored<TemplateContent>(key, json), activeVersion: version } };
 }
 
 /** The handle's templates, newest first. */
@@ -141,7 +142,7 @@ export async function templateVersion(
   return cacheOf(redis).get(`${key} ${at.purpose}`, await epochOf(redis, at.handle), async () => {
     const json = await redis.get(key);
     if (json === null) throw new Fail("email_template_not_found");
-    return { ...parseTemplate(JSON.parse(json) as TemplateContent, at.purpose), bytes: 3 * json.length };
+    return { ...parseTemplate(parseStored<TemplateContent>(key, json), at.purpose), bytes: 3 * json.length };
   });
 }
 

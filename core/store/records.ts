@@ -176,14 +176,15 @@ export async function readRecords<T>(
   return recordsIn(ids.map(record), rows as (string | null)[][]);
 }
 
-/** The records of replies with the fields json and version; throws the key of a broken one, not its content. */
+/** The records of replies with the fields json and version. */
 function recordsIn<T>(keys: string[], rows: (string | null)[][]): Versioned<T>[] {
   return rows.flatMap(([json, version], at) =>
-    json ? [{ ...parsed<T>(keys[at] as string, json), version: Number(version) }] : [],
+    json ? [{ ...parseStored<T>(keys[at] as string, json), version: Number(version) }] : [],
   );
 }
 
-function parsed<T>(key: string, json: string): T {
+/** A stored value; throws the key of a broken one, not its content. */
+export function parseStored<T>(key: string, json: string): T {
   try {
     return JSON.parse(json) as T;
   } catch {
