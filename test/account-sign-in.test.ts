@@ -392,6 +392,21 @@ t.test("without LOGIN_BUILTIN there is no sign-in page, and without a mail serve
   t.match(answer.text, /Mail is not available right now/);
 });
 
+t.test("over TLS no page without it can set the cookie of a session", async (t) => {
+  const { service, inbox } = await startSignIn(t, { BASE_URL: "https://service.test" });
+  const signInId = await askForCode(service);
+  const done = await post(service, { signInId, code: await codeAt(inbox) }).expect(200);
+  const secure =
+    /^__Secure-(?:session|known-browser)=[^;]+; Max-Age=\d+; Path=\/(?:oauth|login); HttpOnly; SameSite=Lax; Secure$/;
+  for (const line of done.headers["set-cookie"] as unknown as string[]) t.match(line, secure);
+  const cookie = cookiesOf(done);
+  const signedIn = /You are signed in/;
+  const open = (jar: string) => service.visitor.get("/login").set("Cookie", jar).expect(200);
+  t.match((await open(cookie)).text, signedIn);
+  t.match((await open(`session=garbage; ${cookie}`)).text, signedIn);
+  t.notMatch((await open(cookie.replaceAll("__Secure-", ""))).text, signedIn);
+});
+
 t.test("the length of a page with a token tells nothing of it", async (t) => {
   const { service } = await startSignIn(t);
   const token = await service.token("user_ada", { email: address });

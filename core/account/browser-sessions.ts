@@ -9,10 +9,11 @@ export const sessionCookie = "session";
 
 /** The valid session of a browser's cookie, if any. */
 export async function sessionOfCookie(
-  { sessions }: Runtime,
+  { sessions, env }: Runtime,
   cookie: string | undefined,
 ): Promise<BrowserSession | undefined> {
-  const token = readCookie(cookie, sessionCookie);
+  // A cookie without the prefix may be a stranger's, who would sign the browser in.
+  const token = readCookie(cookie, sessionCookie, env.LOGIN_URL.startsWith("https:"));
   if (token === undefined) return undefined;
   // An expired or revoked session counts as none.
   const session = await sessions.check(token).catch(insteadOf("invalid_token", undefined));
