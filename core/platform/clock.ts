@@ -8,6 +8,12 @@ export const minute = 60 * second;
 export const hour = 60 * minute;
 export const day = 24 * hour;
 
+/** From an instant on until before another one, in ms since 1970. */
+export interface Interval {
+  from: number;
+  to: number;
+}
+
 /**
  * Domain time. Without TEST_CLOCK it is the system time. With it, time starts at that instant when the first process of an installation
  * starts and runs TEST_CLOCK_RATE times as fast, the same in all processes: `originKey` stores the origin.

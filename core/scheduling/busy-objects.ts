@@ -6,6 +6,7 @@ import {
   CalendarServerError,
 } from "../engines/calendars/calendars.ts";
 import { batchesOf } from "../platform/batches.ts";
+import type { Interval } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { pairsOf, transact } from "../store/redis.ts";
@@ -22,10 +23,8 @@ const BATCH_SIZE = 250;
 export const readingField = "";
 
 /** The last reading of a calendar: the provider's mark, with its window and zone. */
-export interface StoredReading {
+export interface StoredReading extends Interval {
   mark: string | null;
-  from: number;
-  to: number;
   zone: string;
   /** Changes with each change of the objects. */
   state: string;

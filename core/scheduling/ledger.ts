@@ -7,7 +7,7 @@ import {
   type StoredBooking,
 } from "../../schemas/scheduling.ts";
 import { addressDigest } from "../platform/address.ts";
-import { delayUntil, minute } from "../platform/clock.ts";
+import { delayUntil, type Interval, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import { formatWait } from "../platform/formats.ts";
 import type { Caller, EventJob, Job, Runtime } from "../platform/runtime.ts";
@@ -38,7 +38,7 @@ export interface Change {
   /** The visitor who makes, moves or cancels it; absent for owners and jobs, which have no limits. */
   visitor?: Visitor | undefined;
   /** The most bookings of its event type that may start in [from, to). */
-  dayLimit?: { max: number; from: number; to: number } | undefined;
+  dayLimit?: (Interval & { max: number }) | undefined;
   /** Where repeats of its request find the answer. */
   idempotency?: IdempotencyRecord | undefined;
 }

@@ -10,7 +10,7 @@ import {
   type SlotRequest,
   slotBytes,
 } from "../engines/slots/slots.ts";
-import { day, minute } from "../platform/clock.ts";
+import { day, type Interval, minute } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
@@ -132,7 +132,7 @@ function publicEvent({ handle, event, timeZone }: BookableEvent): PublicEvent {
   };
 }
 
-function windowOf({ start, end }: { start: string; end: string }): { from: number; to: number } {
+function windowOf({ start, end }: { start: string; end: string }): Interval {
   const window = { from: Date.parse(start), to: Date.parse(end) };
   if (window.to < window.from) throw invalid("/end", "must not be before start");
   if (window.to - window.from > MAX_WINDOW_MS) throw invalid("/end", "must be at most 62 days after start");
@@ -144,7 +144,7 @@ const answersOf = versionedCache<SlotAnswer>(MAX_CACHED_BYTES, ({ body }) => bod
 function slotAnswerOf(
   { env }: Runtime,
   { handle, event }: BookableEvent,
-  { request, window }: { request: SlotRequest; window: { from: number; to: number } },
+  { request, window }: { request: SlotRequest; window: Interval },
 ): SlotAnswer {
   const { clock } = request;
   const offered = availableSlots(request, { ...window, maxStarts: MAX_SLOTS + 1 });

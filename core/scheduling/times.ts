@@ -1,8 +1,7 @@
 import type { Redis } from "ioredis";
 import type { StoredBooking } from "../../schemas/scheduling.ts";
-import type { Busy } from "../engines/slots/slots.ts";
 import { batchesOf } from "../platform/batches.ts";
-import { day, minute } from "../platform/clock.ts";
+import { day, type Interval, minute } from "../platform/clock.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
@@ -10,9 +9,7 @@ import { scripts } from "../store/scripts.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 
 /** The time of a booking with its buffers, in ms. */
-interface BookedTime {
-  from: number;
-  to: number;
+interface BookedTime extends Interval {
   /** Ms at which an unpaid hold expires; 0 for none. */
   hold: number;
   start: number;
@@ -24,11 +21,11 @@ interface BookedTime {
 export interface Times {
   blocks: BookedTime[];
   /** Busy time of the selected calendars. */
-  busy: Busy[];
+  busy: Interval[];
 }
 
 /** The block of a booking with its buffers, in ms, and its member in the index, as `parsed` reads it. */
-export function blockOf(booking: StoredBooking): { member: string; from: number; to: number } {
+export function blockOf(booking: StoredBooking): Interval & { member: string } {
   const { buffers, eventTypeId, bookingUid } = booking;
   const start = Date.parse(booking.start);
   const from = start - buffers.beforeMinutes * minute;
@@ -47,11 +44,7 @@ const timesOf = versionedCache<Times>(
 );
 
 /** Booked and busy times of an interval, cached in the process; `state` is that of the handle. */
-export async function cachedTimes(
-  redis: Redis,
-  handle: string,
-  query: { state: string; from: number; to: number },
-): Promise<Times> {
+export async function cachedTimes(redis: Redis, handle: string, query: Interval & { state: string }): Promise<Times> {
   // Whole days, so that the windows of many visitors share the cache.
   const from = Math.floor(query.from / day) * day;
   const to = Math.ceil(query.to / day) * day;
@@ -59,11 +52,7 @@ export async function cachedTimes(
 }
 
 /** Booked and busy times in [from, to). Neither blocks nor busy times overlap: of the earlier ones only the last may reach in. */
-export async function readTimes(
-  redis: Redis,
-  handle: string,
-  { from, to }: { from: number; to: number },
-): Promise<Times> {
+export async function readTimes(redis: Redis, handle: string, { from, to }: Interval): Promise<Times> {
   const before = [`(${from}`, "-inf", "BYSCORE", "REV", "LIMIT", 0, 1] as const;
   const within = [from, `(${to}`, "BYSCORE"] as const;
   const [lastBlock, blocks, lastBusy, busy] = await Promise.all([
@@ -101,7 +90,7 @@ export async function busySource({ redis }: Pick<Runtime, "redis">, handle: stri
 export async function replaceBusy(
   { redis, id }: Pick<Runtime, "redis" | "id">,
   handle: string,
-  { blocks, source = "", ...reading }: BusyReading & { blocks: readonly { from: number; to: number }[] },
+  { blocks, source = "", ...reading }: BusyReading & { blocks: readonly Interval[] },
 ): Promise<boolean> {
   const merged = mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
@@ -138,8 +127,8 @@ function parsed(member: string): BookedTime {
   return { from: Number(from), to: Number(to), hold: Number(hold), start: Number(start), eventTypeId, bookingUid };
 }
 
-function mergedBlocks(blocks: readonly { from: number; to: number }[]): { from: number; to: number }[] {
-  const merged: { from: number; to: number }[] = [];
+function mergedBlocks(blocks: readonly Interval[]): Interval[] {
+  const merged: Interval[] = [];
   for (const { from, to } of blocks.filter(({ from, to }) => to > from).sort((one, other) => one.from - other.from)) {
     const last = merged.at(-1);
     if (last && from <= last.to) last.to = Math.max(last.to, to);

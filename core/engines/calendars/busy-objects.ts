@@ -1,4 +1,4 @@
-import { day } from "../../platform/clock.ts";
+import { day, type Interval } from "../../platform/clock.ts";
 import type { Runtime } from "../../platform/runtime.ts";
 import { zoneOver } from "../../platform/zones.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion } from "./providers/provider.ts";
@@ -103,7 +103,7 @@ export function instantsOf({ from, to }: BusyQuestion): [from: string, to: strin
 }
 
 /** The interval from one date to another (`2026-10-12`, exclusive end) in a zone, in ms. */
-export function wholeDays(from: string, to: string, zone: string): { from: number; to: number } {
+export function wholeDays(from: string, to: string, zone: string): Interval {
   const [first, last] = [Date.parse(from), Date.parse(to)] as [number, number];
   const local = zoneOver(zone, first, last);
   return { from: local.startOfDate(first / day), to: local.startOfDate(last / day) };

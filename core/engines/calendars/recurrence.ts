@@ -1,13 +1,11 @@
 import ICAL from "ical.js";
 import { RRuleTemporal } from "rrule-temporal";
-import { day, minute } from "../../platform/clock.ts";
+import { day, type Interval, minute } from "../../platform/clock.ts";
 import { type Clock, type Clocks, calendarClock, clocksOf, utc } from "./clocks.ts";
 import { type Component, componentsOf, type Property, parseObject, propertiesOf, textOf } from "./jcal.ts";
 
-/** How calendar objects (RFC 5545) are expanded: the window of interest in ms, and what is known about their calendar. */
-export interface Expansion {
-  from: number;
-  to: number;
+/** How calendar objects (RFC 5545) are expanded: the window of interest, and what is known about their calendar. */
+export interface Expansion extends Interval {
   /** IANA zone of floating times and dates, if the calendar has no readable zone of its own. */
   zone: string;
   /** The calendar's own zone: an object with a VTIMEZONE (RFC 4791, section 5.2.2). */
@@ -18,10 +16,8 @@ export interface Expansion {
   maxInstances: number;
 }
 
-/** A blocked interval in ms, and its event. */
-export interface BusyInterval {
-  from: number;
-  to: number;
+/** A blocked interval, and its event. */
+export interface BusyInterval extends Interval {
   uid: string;
 }
 

@@ -1,5 +1,5 @@
 import type { StoredSchedule } from "../../../schemas/scheduling.ts";
-import { day, minute } from "../../platform/clock.ts";
+import { day, type Interval, minute } from "../../platform/clock.ts";
 import type { Zone } from "../../platform/zones.ts";
 
 /** The source of a slot's open hours (docs/reference.md, "Slots"). */
@@ -25,9 +25,7 @@ export interface Timetable {
  * An open interval within one local date: slots start in [from, to) and may run until `latestEnd`, which is later if the next date's hours
  * continue at midnight. All in ms since 1970; `date` in days.
  */
-export interface OpenInterval {
-  from: number;
-  to: number;
+export interface OpenInterval extends Interval {
   latestEnd: number;
   date: number;
   kind: HoursKind;

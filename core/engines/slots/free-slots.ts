@@ -1,12 +1,6 @@
-import { day, hour, minute } from "../../platform/clock.ts";
+import { day, hour, type Interval, minute } from "../../platform/clock.ts";
 import { type Zone, zoneOver } from "../../platform/zones.ts";
 import { type HoursKind, type OpenInterval, openTimes, type Timetable } from "./availability.ts";
-
-/** A busy block, in ms since 1970. */
-export interface Busy {
-  from: number;
-  to: number;
-}
 
 /** What an event type and its schedule say about its slots. */
 export interface SlotTerms {
@@ -26,7 +20,7 @@ export interface SlotRequest extends SlotTerms {
   /** Zone whose local time anchors the grid. */
   clock: string;
   /** Blocks within the reach of the window, see `reachOf`, sorted by start. */
-  busy: Busy[];
+  busy: Interval[];
   /** Starts of this event type's own bookings within the same reach. */
   booked: number[];
   /** Domain time in ms. */
@@ -43,10 +37,7 @@ export interface AvailableSlots {
 const MAX_DATE_MS = day + 2 * hour;
 
 /** The time whose blocks affect slots that start in a window: from the date's midnight on, where the grid begins. */
-export function reachOf(
-  { rules, perDay }: Pick<SlotTerms, "rules" | "perDay">,
-  window: { from: number; to: number },
-): { from: number; to: number } {
+export function reachOf({ rules, perDay }: Pick<SlotTerms, "rules" | "perDay">, window: Interval): Interval {
   const ahead = Math.max(rules.duration + rules.after, perDay === null ? 0 : MAX_DATE_MS);
   return { from: window.from - MAX_DATE_MS - rules.before, to: window.to + ahead };
 }
@@ -55,10 +46,7 @@ export function reachOf(
  * Every slot that starts in [from, to) (docs/reference.md, "Slots"), or the first `maxStarts` of them. The grid begins again with each open
  * interval and after each block, in the local time of `clock`; the window only filters.
  */
-export function availableSlots(
-  request: SlotRequest,
-  window: { from: number; to: number; maxStarts?: number },
-): AvailableSlots {
+export function availableSlots(request: SlotRequest, window: Interval & { maxStarts?: number }): AvailableSlots {
   const { from, to } = boundsOf(request, window);
   const found: AvailableSlots = { at: [], kinds: [] };
   const intervals = from < to ? bookableTimes(request, { from, to }) : [];
@@ -94,7 +82,7 @@ function* startRanges(
   }
 }
 
-const noBlock: Busy = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
+const noBlock: Interval = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 /** True if a slot that starts here is in open time, apart from the grid and other bookings. */
 export function isOpen(request: SlotRequest, start: number): boolean {
@@ -105,7 +93,7 @@ export function isOpen(request: SlotRequest, start: number): boolean {
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
-export function localDay(timeZone: string, instant: number): { from: number; to: number } {
+export function localDay(timeZone: string, instant: number): Interval {
   const zone = zoneOver(timeZone, instant - 2 * day, instant + 2 * day);
   const date = zone.dateAt(instant);
   return { from: zone.startOfDate(date), to: zone.startOfDate(date + 1) };
@@ -121,12 +109,12 @@ function windowEnd({ timetable, windowDays, now }: SlotRequest): number {
   return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
 }
 
-function boundsOf(request: SlotRequest, window: { from: number; to: number }): { from: number; to: number } {
+function boundsOf(request: SlotRequest, window: Interval): Interval {
   return { from: Math.max(window.from, request.now + request.notice), to: Math.min(window.to, windowEnd(request)) };
 }
 
 /** The open intervals around these bounds, without fully booked dates. */
-function bookableTimes(request: SlotRequest, bounds: { from: number; to: number }): OpenInterval[] {
+function bookableTimes(request: SlotRequest, bounds: Interval): OpenInterval[] {
   const zone = zoneOver(request.timetable.timeZone, bounds.from - 2 * day, bounds.to + 3 * day);
   const dates = { first: zone.dateAt(bounds.from) - 1, last: zone.dateAt(bounds.to) + 2 };
   const intervals = openTimes(request.timetable, zone, dates);

@@ -3,7 +3,6 @@ export { timetableOf } from "./availability.ts";
 export {
   type AvailableSlots,
   availableSlots,
-  type Busy,
   isOpen,
   localDay,
   reachOf,

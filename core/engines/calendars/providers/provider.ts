@@ -1,4 +1,5 @@
 import type { Calendar, Credential } from "../../../../schemas/integrations.ts";
+import type { Interval } from "../../../platform/clock.ts";
 import type { Env } from "../../../platform/env.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import type { BusyInterval } from "../recurrence.ts";
@@ -44,12 +45,9 @@ export type ProviderAccount = Credential & { handle: string };
 /** A calendar of an account; `writable` if this service may create events in it. */
 export type ProviderCalendar = Omit<Calendar, "credentialId">;
 
-/** A query for a calendar's busy time. */
-export interface BusyQuestion {
+/** A query for a calendar's busy time in a window, which stays the same for weeks, so that incremental readings remain valid. */
+export interface BusyQuestion extends Interval {
   calendarId: string;
-  /** The window in ms; it stays the same for weeks, so that incremental readings remain valid. */
-  from: number;
-  to: number;
   /** IANA zone of floating times, if the calendar has none of its own. */
   zone: string;
   /** The last answer for the same window and zone, if any. */
