@@ -185,7 +185,7 @@ t.test("jobs of a burst that may run together become one job with one id", async
 
 t.test("a failure that can't get better is tried once, another one is tried again", async (t) => {
   const { runtime } = await startService(t);
-  const tries = { permanent: 0, passing: 0, malformed: 0 };
+  const tries = { permanent: 0, passing: 0 };
   const run = async (_runtime: unknown, data: { documentId: string }) => {
     tries[data.documentId as keyof typeof tries] += 1;
     if (data.documentId === "permanent") throw new Fail("document_not_found");
@@ -205,13 +205,39 @@ t.test("a failure that can't get better is tried once, another one is tried agai
   });
   const queue = runtime.queues.queue("knowledge");
   for (const documentId of Object.keys(tries))
-    await queue.add("knowledge.index", documentId === "malformed" ? { handle: 5 } : { handle: "acme", documentId }, {
-      jobId: documentId,
-      attempts: 3,
-      backoff: { type: "own" },
+    await queue.add(
+      "knowledge.index",
+      { handle: "acme", documentId },
+      { jobId: documentId, attempts: 3, backoff: { type: "own" } },
+    );
+  await eventually(async () => (await queue.getFailedCount()) === 2);
+  t.same(tries, { permanent: 1, passing: 3 });
+});
+
+t.test("a queued job that only a newer deploy can read waits a week for it, and then fails", async (t) => {
+  const service = await startService(t);
+  const queue = service.runtime.queues.queue("knowledge");
+  const data = { handle: "acme", documentId: "doc_1" };
+  const unreadable: Record<string, [name: string, data: object]> = {
+    unknown: ["knowledge.invented", data],
+    "with a newer field": ["knowledge.index", { ...data, hurry: true }],
+    "of another form": ["knowledge.index", { handle: 5 }],
+  };
+  const overdue = { delay: 50, timestamp: Date.now() - 8 * 86_400_000 };
+  for (const [id, [name, given]] of Object.entries(unreadable)) {
+    await queue.add(name, given, { jobId: id, attempts: 1 });
+    await queue.add(name, given, { jobId: `${id} since long`, attempts: 9, ...overdue });
+  }
+  await service.startWorkers(["knowledge"]);
+  for (const id of Object.keys(unreadable)) {
+    const waiting = await eventually(async () => {
+      const one = await queue.getJob(id);
+      return one && one.attemptsStarted > 1 && (await one.isDelayed()) && one;
     });
-  await eventually(async () => (await queue.getFailedCount()) === 3);
-  t.same(tries, { permanent: 1, passing: 3, malformed: 0 });
+    t.equal(waiting.attemptsMade, 0, `${id}: no attempt is lost`);
+    t.ok(waiting.delay > 0 && waiting.delay <= 60_000, `${id}: a newer worker finds it within a minute`);
+    t.ok(await (await queue.getJob(`${id} since long`))?.isFailed());
+  }
 });
 
 t.test("a job listens to its process only while it runs, and hears that it stops", async (t) => {

@@ -49,12 +49,11 @@ export async function repeat(runtime: Runtime, task: Task, { ms, signal, failure
 }
 
 /**
- * Runs a row for a queued job: validates the data again, and does not retry a permanent failure. The attempt's signal is its own, so that
+ * Runs a row for a queued job that is readable, and does not retry a permanent failure. The attempt's signal is its own, so that
  * nothing which listens to it outlives the job.
  */
 export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, stopping: AbortSignal): Promise<void> {
   try {
-    checkData(bull.name as JobName, bull.data);
     const { group, maxStalls = 1 } = row;
     await withSignal([stopping], async (signal) => {
       const attempt = attemptOf(bull, signal);
@@ -73,11 +72,10 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
 
 const ajv = new Ajv2020({ meta: false, validateSchema: false });
 
-/** Checks a job's data against its row; jobs outlive deploys. */
-function checkData(name: JobName, data: unknown): void {
+/** True if this deploy knows the job and all that its data may contain; jobs outlive deploys. */
+export function isReadable({ name, data }: Pick<BullJob, "name" | "data">): boolean {
   // Compiled at its first use.
-  const check = ajv.compile(jobs[name].data);
-  if (!check(data)) throw new Fail("invalid_request", { detail: `Data of ${name}: ${ajv.errorsText(check.errors)}` });
+  return name in jobs && ajv.compile(jobs[name as JobName].data)(data);
 }
 
 function attemptOf(bull: BullJob, signal: AbortSignal): JobAttempt {

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Job as BullJob, DelayedError, type JobsOptions, Worker } from "bullmq";
+import { type Job as BullJob, DelayedError, type JobsOptions, UnrecoverableError, Worker } from "bullmq";
 import { heartbeat } from "../core/operations/face.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
-import { perform, repeat, type WorkerRow } from "./job.ts";
+import { isReadable, perform, repeat, type WorkerRow } from "./job.ts";
 import { JobGroups } from "./job-groups.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
@@ -17,6 +17,10 @@ const HEARTBEAT_INTERVAL_MS = 10_000;
 
 /** Ms for which a worker fetches no job after a Redis error. */
 const ERROR_PAUSE_MS = 1000;
+
+/** Ms for which a job that only a newer deploy can read waits for its worker, and the shortest and longest pause between two tries. */
+const NEWER_WAIT_MS = 7 * 86_400_000;
+const NEWER_PAUSES_MS = [1000, 60_000] as const;
 
 /** Retention of finished jobs, in seconds and by number. BullMQ deduplicates by id as long as it keeps a job. */
 const jobRetention = { removeOnComplete: { age: 3600, count: 1000 }, removeOnFail: { age: 7 * 86_400, count: 5000 } };
@@ -80,11 +84,11 @@ function startWorker(
 ): Worker {
   const groups = new JobGroups();
   const run = async (bull: BullJob, token?: string): Promise<void> => {
+    if (!isReadable(bull)) return waitForNewer(runtime, bull, token);
     const name = bull.name as JobName;
     Object.assign(bull.opts, retryPolicy(name));
     // A job may wait in the queue that an earlier deploy gave it.
-    const row: WorkerRow | undefined = workerRows[name];
-    if (row === undefined) throw new Error(`No worker row for ${name}`);
+    const row: WorkerRow = workerRows[name];
     const group = row.group?.(bull.data as never);
     if (group !== undefined && !groups.enter(group)) return delayJob(bull, groups.retryAt(group), token);
     if (row.slotless) worker.concurrency++;
@@ -126,8 +130,22 @@ async function delayJob(bull: BullJob, until: number, token: string | undefined)
   throw new DelayedError();
 }
 
-/** The retries of a job as this deploy defines them. A job that only a newer deploy knows waits for its worker. */
-function retryPolicy(name: string): Pick<JobsOptions, "attempts" | "backoff"> {
-  const { attempts, backoff } = name in jobs ? jobs[name as JobName] : { attempts: 10, backoff: 2000 };
+/**
+ * Delays a job that only a newer deploy can read, as long again as it has waited. Old and new workers share the queues during a deploy, and
+ * after a rollback the newer one may be away for days.
+ */
+function waitForNewer({ log }: Runtime, bull: BullJob, token: string | undefined): Promise<never> {
+  const { name, queueName: queue, attemptsMade: attempt } = bull;
+  const error = `Only a newer deploy can read this job: ${name}`;
+  const waitedMs = Date.now() - bull.timestamp - (bull.opts.delay ?? 0);
+  if (waitedMs > NEWER_WAIT_MS) throw new UnrecoverableError(error);
+  log.warn({ queue, job: name, attempt, error }, "queue.job.failed");
+  const [shortest, longest] = NEWER_PAUSES_MS;
+  return delayJob(bull, Date.now() + Math.min(Math.max(waitedMs, shortest), longest), token);
+}
+
+/** The retries of a job as this deploy defines them. */
+function retryPolicy(name: JobName): Pick<JobsOptions, "attempts" | "backoff"> {
+  const { attempts, backoff } = jobs[name];
   return { attempts, backoff: { type: "exponential", delay: backoff, jitter: 0.3 } };
 }
