@@ -256,7 +256,7 @@ export const bookingListing = s.object({
   ...s.listing,
 });
 
-const bookingPayment = s.component("BookingPayment", {
+export const bookingPayment = s.component("BookingPayment", {
   amountMinor: price,
   currency,
   status: s.oneOf("REQUIRED", "PAID", "REFUND_DUE", "REFUNDED"),

@@ -60,6 +60,12 @@ export function propertiesOf(schema: Schema<unknown>): Properties {
   return (schema.properties ?? {}) as Properties;
 }
 
+/** The properties of a value that its shape has. A stored value has others where a newer deploy has stored them, and was rolled back. */
+export function onlyOf<T extends object>(schema: Schema<T>, value: T): T {
+  const properties = propertiesOf(schema);
+  return Object.fromEntries(Object.entries(value).filter(([name]) => Object.hasOwn(properties, name))) as T;
+}
+
 /** Marks a property of `object` as one that may be absent. */
 export function optional<T>(schema: Schema<T>): Optional<T> {
   return { ...schema, [optionalMark]: true, [sourceMark]: sourceOf(schema) } as unknown as Optional<T>;

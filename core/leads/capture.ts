@@ -123,7 +123,8 @@ async function tryCapture(runtime: Runtime, capture: Capture, recent?: RecentLea
     recentId: recent?.leadId,
     version: recent?.lead?.version ?? 0,
     leadId,
-    json: JSON.stringify(lead),
+    // A newer deploy may have stored further fields.
+    json: JSON.stringify({ ...recent?.lead, ...lead, version: undefined }),
     at,
     recentMs: Math.max(1, delayUntil(runtime, at + RECENT_MS)),
   };

@@ -3,12 +3,13 @@ import {
   fieldName,
   type Lead,
   leadContext,
+  lead as leadShape,
   leadTexts,
   MAX_FIELDS,
   MAX_VALUE_LENGTH,
   newLead,
 } from "../../schemas/leads.ts";
-import { type Infer, propertiesOf, type Schema } from "../../schemas/schema.ts";
+import { type Infer, onlyOf, propertiesOf, type Schema } from "../../schemas/schema.ts";
 import { isAddress } from "../platform/address.ts";
 import { firstCharacters, isLonger } from "../platform/characters.ts";
 import { Fail, invalid, pointerTo } from "../platform/errors.ts";
@@ -173,9 +174,8 @@ export function verified(lead: StoredLead, at: string): StoredLead {
 }
 
 /** A lead as its owner sees it. */
-export function presentLead(stored: StoredLead & { version?: number }): Lead {
-  const { version: _version, confirmed: _confirmed, unconfirmed: _unconfirmed, language: _language, ...lead } = stored;
-  return lead;
+export function presentLead(stored: StoredLead): Lead {
+  return onlyOf(leadShape, stored);
 }
 
 /** True while some content awaits verification. */

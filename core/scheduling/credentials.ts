@@ -1,4 +1,10 @@
-import type { Credential, ProviderKey, StoredCredential } from "../../schemas/integrations.ts";
+import {
+  type Credential,
+  credential as credentialShape,
+  type ProviderKey,
+  type StoredCredential,
+} from "../../schemas/integrations.ts";
+import { onlyOf } from "../../schemas/schema.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import { Fail } from "../platform/errors.ts";
@@ -175,9 +181,8 @@ export function secretOf({ env }: Pick<Runtime, "env">, handle: string, stored: 
 }
 
 /** A credential as its owner sees it. */
-export function toCredential(stored: StoredCredential & { version?: number }): Credential {
-  const { secret: _secret, version: _version, ...credential } = stored;
-  return credential;
+export function toCredential(stored: StoredCredential): Credential {
+  return onlyOf(credentialShape, stored);
 }
 
 function sealed({ env }: Pick<Runtime, "env">, binding: SealBinding, secret: string | null): string | null {

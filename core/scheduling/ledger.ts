@@ -3,9 +3,12 @@ import {
   type Booking,
   type BookingAnswer,
   type BookingStatus,
+  bookingPayment,
+  booking as bookingShape,
   REFUND_MINUTES,
   type StoredBooking,
 } from "../../schemas/scheduling.ts";
+import { onlyOf } from "../../schemas/schema.ts";
 import { addressDigest } from "../platform/address.ts";
 import { delayUntil, type Interval, minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
@@ -130,23 +133,23 @@ export function statusAt(booking: Pick<StoredBooking, "status" | "holdUntil">, n
 
 /** A booking as owner and visitor read it. */
 export function toBooking(handle: string, booking: BookingRecord, now: number): Booking {
-  const { buffers: _buffers, reminderMinutes: _reminder, moves: _moves, everConfirmed: _ever, ...shown } = booking;
   const status = statusAt(booking, now);
   // What the job will write that ends an expired hold.
   const cancelledBy = status === booking.status ? booking.cancelledBy : "service";
   const holdUntil = status === "PENDING_PAYMENT" ? booking.holdUntil : null;
-  return { ...shown, handle, status, cancelledBy, holdUntil, payment: presentPayment(booking, now) };
+  const payment = presentPayment(booking, now);
+  return onlyOf(bookingShape, { ...booking, handle, status, cancelledBy, holdUntil, payment });
 }
 
 /** A payment as owner and visitor see it: where to pay while it is awaited, the end of the visitor's refund period, and whether it still runs. */
 function presentPayment(booking: StoredBooking, now: number): Booking["payment"] {
-  if (booking.payment === null) return null;
-  const { refundUntilMinutes = REFUND_MINUTES, account: _account, session: _session, ...others } = booking.payment;
-  const { paid: _paid, refundReportedAt: _reportedAt, ...payment } = others;
+  const { payment } = booking;
+  if (payment === null) return null;
+  const { refundUntilMinutes = REFUND_MINUTES } = payment;
   const { refundUntil = new Date(Date.parse(booking.start) - refundUntilMinutes * minute).toISOString() } = payment;
   const checkoutUrl = statusAt(booking, now) === "PENDING_PAYMENT" ? payment.checkoutUrl : null;
   const refundable = payment.status === "PAID" && now <= Date.parse(refundUntil);
-  return { ...payment, checkoutUrl, refundUntil, refundable };
+  return onlyOf(bookingPayment, { ...payment, checkoutUrl, refundUntil, refundable });
 }
 
 /** The payment of a booking that moves: a refund period that has ended does not begin again. */
