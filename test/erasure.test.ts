@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import t, { type Test } from "tap";
 import { eraseHandle } from "../core/operations/erasure.ts";
 import { keys } from "../core/store/keys.ts";
@@ -6,9 +7,11 @@ import { startModelServer } from "../fixtures/model-server.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startStripe } from "../fixtures/providers/stripe.ts";
-import { keyNames } from "../fixtures/redis.ts";
+import { keyNames, storedText } from "../fixtures/redis.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
+import { startReceiver } from "../fixtures/webhook-receiver.ts";
+import type { Delivery } from "../schemas/webhooks.ts";
 
 const root = "/v2/handles/acme";
 
@@ -168,4 +171,88 @@ t.test("a mail that is deferred after the erasure of its handle schedules nothin
   await new Promise((resolve) => setTimeout(resolve, 500));
   t.same(await service.runtime.redis.zrange(keys.emailLanes("normal"), 0, "-1"), []);
   t.same(await left(service), []);
+});
+
+/** A handle with an endpoint that answers as told; its visitor's lead can be captured again and again, and be erased. */
+async function openHook(t: Test, answer: (response: ServerResponse, body: string) => void) {
+  const receiver = await startReceiver(t, (response) => answer(response, receiver.received.at(-1)?.body ?? ""));
+  const service = await startService(t, {
+    env: { PUBLIC_PAGE_AGENT_ENABLED: "1" },
+    workers: ["webhooks", "campaigns"],
+  });
+  const owner = await service.handle("acme");
+  const { webhook } = (await owner.post(`${root}/webhooks`).send({ url: receiver.url }).expect(201)).body;
+  const hook = `${root}/webhooks/${webhook.webhookId}/deliveries`;
+  const lead = { email: "ann@far.example", name: "Ann Marker", message: "Please call." };
+  const capture = async (): Promise<string> =>
+    (await service.visitor.post("/v2/public/handles/acme/leads").send(lead).expect(202)).body.lead.leadId;
+  const erase = (leadId: string) => owner.delete(`${root}/leads/${leadId}`).expect(204);
+  const deliveries = async (): Promise<Delivery[]> => (await owner.get(hook).expect(200)).body.deliveries;
+  return { service, owner, hook, receiver, capture, erase, deliveries };
+}
+
+/** Every key whose name or content has these words. */
+async function keysWith({ runtime: { redis } }: Service, words: RegExp): Promise<string[]> {
+  const found: string[] = [];
+  for (const key of await keyNames(redis, "*")) {
+    const type = await redis.type(key);
+    if (type !== "stream" && words.test(`${key} ${await storedText(redis, key)}`)) found.push(key);
+  }
+  return found;
+}
+
+t.test("what endpoints answered is erased with the person whom it quotes", async (t) => {
+  const desk = await openHook(t, (response, body) => void response.writeHead(200).end(`got ${body}`));
+  const leadId = await desk.capture();
+  const [sent] = await eventually(async () => {
+    const all = await desk.deliveries();
+    return all[0]?.status === "SUCCEEDED" && all;
+  });
+  await desk.owner.post(`${desk.hook}/${sent?.deliveryId}/redeliver`).expect(202);
+  const both = await eventually(async () => {
+    const all = await desk.deliveries();
+    return all.every(({ status }) => status === "SUCCEEDED") && all.length === 2 && all;
+  });
+  for (const { attempts } of both) t.match(attempts[0]?.responseSnippet, /^got .*Ann Marker/);
+  await desk.erase(leadId);
+  t.same(await keysWith(desk.service, /ann@far|Ann Marker|Please call/i), []);
+  const left = await desk.deliveries();
+  t.same(
+    left.map(({ status }) => status),
+    ["SUCCEEDED", "SUCCEEDED"],
+  );
+  t.same(
+    left.map(({ attempts }) => attempts[0]?.responseSnippet),
+    ["", ""],
+  );
+});
+
+t.test("an answer that comes after the erasure of its person is not stored", async (t) => {
+  const held = gate();
+  const desk = await openHook(t, (response, body) => void held.wait().then(() => response.writeHead(200).end(body)));
+  const leadId = await desk.capture();
+  await held.isReached();
+  await desk.erase(leadId);
+  held.open();
+  await eventually(async () => (await desk.deliveries())[0]?.status === "SUCCEEDED");
+  t.same(await keysWith(desk.service, /ann@far|Ann Marker/i), []);
+});
+
+t.test("an event that waits for an earlier one is not sent once its person is erased", async (t) => {
+  const held = gate();
+  const desk = await openHook(t, (response) => void held.wait().then(() => response.writeHead(204).end()));
+  const leadId = await desk.capture();
+  await held.isReached();
+  await desk.capture();
+  // The sender takes it, and holds it back.
+  await eventually(async () => (await desk.deliveries()).length === 2);
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  await desk.erase(leadId);
+  held.open();
+  await eventually(async () => (await desk.deliveries()).every(({ status }) => status !== "PENDING"));
+  t.same(
+    (await desk.deliveries()).map(({ status }) => status),
+    ["FAILED", "SUCCEEDED"],
+  );
+  t.equal(desk.receiver.received.length, 1);
 });

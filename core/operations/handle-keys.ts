@@ -22,7 +22,7 @@ const kinds: Readonly<Record<Carriage, string>> = {
   "left behind": `
     outbox bucket strategy-context lead-code lead-notices lead-digest booking-notices booking-digest far-sends email-queue email-leases
     email-quota mail-caps idempotent message-erasure catalog-lock sync-lock network-bucket busy-draft webhook-event refresh-lock
-    provider-pause calendar-draft webhook-audience webhook-queue webhook-awake webhook-failing person-events webhook-delivery
+    provider-pause calendar-draft webhook-audience webhook-queue webhook-awake webhook-failing person-events webhook-delivery webhook-answers
     webhook-deliveries waiting-answers waiting-documents chat chat-section lead-section`,
   "of earlier versions":
     "pages-version rules-version campaigns-version senders-version templates-version credentials-version webhooks-version",

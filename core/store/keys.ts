@@ -145,6 +145,7 @@ export const keys = {
   webhookFailing: (handle: string, webhookId: string) => `webhook-failing:{${handle}}:${webhookId}`, // string, real ms of the first failure since the last success; 30 d
   personEvents: (handle: string, digest: string) => `person-events:{${handle}}:${digest}`, // set of keys of events about one address, expired ones among them for a while; 30 d after the last
   webhookDelivery: (handle: string, deliveryId: string) => `webhook-delivery:{${handle}}:${deliveryId}`, // string, JSON; 30 d
+  webhookAnswers: (handle: string, eventId: string) => `webhook-answers:{${handle}}:${eventId}`, // hash "deliveryId attempt" -> beginning of an endpoint's answer, which may quote the event; 30 d, with its event
   webhookDeliveries: (handle: string, webhookId: string) => `webhook-deliveries:{${handle}}:${webhookId}`, // zset delivery id by ms; entries 30 d
 
   waitingAnswers: (handle: string) => `waiting-answers:{${handle}}`, // zset run id by real ms of its question, until a worker answers it; entries 20 s

@@ -248,7 +248,7 @@ export const scripts = scriptsOf({
     },
     null
   >(),
-  turnWebhookSender: script(["queue", "awake", "failing", "endpoint", "delivery", "event"], {
+  turnWebhookSender: script(["queue", "awake", "failing", "endpoint", "delivery", "event", "answers"], {
     runsWhenFull: "an event whose sending is not recorded would be sent again",
   }).of<
     {
@@ -258,7 +258,15 @@ export const scripts = scriptsOf({
       max: number;
       busy: number;
       failureMs: number;
-      results: { id: string; json: string; due?: number | undefined; outcome: string }[];
+      results: {
+        id: string;
+        json: string;
+        due?: number | undefined;
+        outcome: string;
+        eventId: string;
+        field: string;
+        answer: string;
+      }[];
     },
     | [since: string, state: "busy" | "gone"]
     | [since: string, state: "asleep", next: string]

@@ -32,6 +32,11 @@ export interface AttemptResult {
   outcome: CallOutcome | "";
 }
 
+/** The field of the stored answer to an attempt of a delivery, from 0. */
+export function answerField(deliveryId: string, at: number): string {
+  return `${deliveryId} ${at}`;
+}
+
 /** Makes one attempt, unless the event or its endpoint is out of use. Returns the delivery as it is to be stored. */
 export async function callEndpoint(runtime: Runtime, due: DueDelivery): Promise<AttemptResult> {
   const { webhook, delivery, body } = due;

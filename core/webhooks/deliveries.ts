@@ -1,12 +1,14 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Input } from "../../schemas/schema.ts";
-import { type Delivery, type StoredDelivery, testEventType } from "../../schemas/webhooks.ts";
+import { type Delivery, type DeliveryAttempt, type StoredDelivery, testEventType } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
+import { pipelined } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
+import { answerField } from "./attempts.ts";
 import { type WebhookPath, webhookRecords } from "./endpoints.ts";
 import { createdAtOf, EVENT_TTL_MS, eventJob } from "./events.ts";
 
@@ -93,7 +95,23 @@ export async function listDeliveries(
 ): Promise<Listed<"deliveries", Delivery>> {
   await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
-  return { deliveries: (await readDeliveries(runtime, input.handle, ids)).map(toDelivery), nextCursor };
+  const deliveries = (await readDeliveries(runtime, input.handle, ids)).map(toDelivery);
+  return { deliveries: await withAnswers(runtime, input.handle, deliveries), nextCursor };
+}
+
+/** Deliveries with the stored answers to their attempts; those of earlier versions have them. */
+async function withAnswers({ redis }: Runtime, handle: string, deliveries: Delivery[]): Promise<Delivery[]> {
+  const stored = await pipelined(redis, (pipeline) => {
+    for (const { eventId, deliveryId, attempts } of deliveries)
+      for (const at of attempts.keys())
+        pipeline.hget(keys.webhookAnswers(handle, eventId), answerField(deliveryId, at));
+  });
+  const answers = stored as (string | null)[];
+  const filled = (attempt: DeliveryAttempt): DeliveryAttempt => {
+    const answer = answers.shift();
+    return { ...attempt, responseSnippet: attempt.responseSnippet || answer || "" };
+  };
+  return deliveries.map((one) => ({ ...one, attempts: one.attempts.map(filled) }));
 }
 
 /** Deliveries by their ids, without missing ones. */

@@ -36,15 +36,22 @@ export function eventJob(
   return { ...job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }), event };
 }
 
-/** Erases the events until real ms about a person, by the digest of the address; their waiting deliveries are not sent. */
+/** Erases the events until real ms about a person, by the digest of the address; their waiting deliveries are not sent, and the answers to the sent ones go too. */
 export async function eraseEventsOf(
   { redis }: Pick<Runtime, "redis">,
   { handle, person, until = Number.POSITIVE_INFINITY }: { handle: string; person: string; until?: number | undefined },
 ): Promise<void> {
   const list = keys.personEvents(handle, person);
-  const events = (await redis.smembers(list)).filter((key) => createdAtOf(key.split(":").at(-1) as string) <= until);
+  const events = (await redis.smembers(list)).filter((key) => createdAtOf(idIn(key)) <= until);
+  if (events.length === 0) return;
+  const answers = events.map((key) => keys.webhookAnswers(handle, idIn(key)));
   // The list stays: an event that is written meanwhile must be found by the next erasure.
-  if (events.length > 0) await transact(redis, (transaction) => transaction.del(...events).srem(list, ...events));
+  await transact(redis, (transaction) => transaction.del(...events, ...answers).srem(list, ...events));
+}
+
+/** The id of the event in its key. */
+function idIn(key: string): string {
+  return key.split(":").at(-1) as string;
 }
 
 /** Characters of the stamp in an event id: real µs in base 36. */

@@ -7,7 +7,7 @@ import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { type AttemptResult, callEndpoint, type DueDelivery } from "./attempts.ts";
+import { type AttemptResult, answerField, callEndpoint, type DueDelivery } from "./attempts.ts";
 import { wakeJob } from "./deliveries.ts";
 import { forgetQueue, setWebhookStatus, type WebhookPath } from "./endpoints.ts";
 import { sealBinding, signersOf } from "./signature.ts";
@@ -199,11 +199,17 @@ class Sender {
     });
   }
 
+  /** The delivery once it has waited for an earlier one; without a body if its event was erased meanwhile. */
+  async #dueAfter(earlier: Promise<void>, due: DueDelivery): Promise<DueDelivery> {
+    await waitAtMost(earlier, EARLIER_WAIT_MS);
+    const event = keys.webhookEvent(this.#path.handle, due.delivery.eventId);
+    return (await this.#runtime.redis.exists(event)) ? due : { ...due, body: "" };
+  }
+
   /** Makes one attempt; the next turn stores the result. Never rejects. */
   async #sendAfter(earlier: Promise<void> | undefined, due: DueDelivery): Promise<void> {
     try {
-      if (earlier) await waitAtMost(earlier, EARLIER_WAIT_MS);
-      this.#results.push(await callEndpoint(this.#runtime, due));
+      this.#results.push(await callEndpoint(this.#runtime, earlier ? await this.#dueAfter(earlier, due) : due));
     } catch (error) {
       this.#runtime.log.warn({ error: (error as Error).message }, "webhook.result_save_failed");
     }
@@ -223,11 +229,15 @@ function turnKeys({ handle, webhookId }: WebhookPath): Parameters<typeof scripts
     endpoint: keys.webhook(handle, webhookId),
     delivery: keys.webhookDelivery(handle, ""),
     event: keys.webhookEvent(handle, ""),
+    answers: keys.webhookAnswers(handle, ""),
   };
 }
 
+/** The endpoint's answer is stored apart, so that it is erased with the event, which it may quote. */
 function storedResult({ delivery, outcome }: AttemptResult) {
-  const { deliveryId: id, nextAttemptAt } = delivery;
+  const { deliveryId: id, eventId, attempts, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? undefined : Date.parse(nextAttemptAt);
-  return { id, json: JSON.stringify(delivery), due, outcome };
+  const json = JSON.stringify({ ...delivery, attempts: attempts.map((one) => ({ ...one, responseSnippet: "" })) });
+  const answer = attempts.at(-1)?.responseSnippet ?? "";
+  return { id, json, due, outcome, eventId, field: answerField(id, attempts.length - 1), answer };
 }
