@@ -358,7 +358,7 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   await redis.hset(
     keys.sessions("user_acme"),
     sid,
-    JSON.stringify({ kind: "mcp", device: "", createdAt: 0, expiresAt: soon }),
+    JSON.stringify({ kind: "mcp", device: "", createdAt: Date.now(), expiresAt: soon }),
   );
   await redis.pexpireat(keys.oauthRefresh("user_acme", sid), soon);
   const used = (await refresh(late.refresh_token)).body;
@@ -377,6 +377,33 @@ t.test("a refresh token works for its client, once; one that was replaced ends t
   await owner.delete(`/v2/account/sessions/${sessionId}`).expect(204);
   t.match(await refresh(refresh_token), refused, "a revoked session is not refreshed");
   t.same(await keyNames(service.runtime.redis, "oauth-refresh:*"), []);
+});
+
+t.test("a session that is refreshed all the time ends a year after its start", async (t) => {
+  const service = await open(t);
+  const { client_id = "" } = await register(service, [callback]);
+  const browser = new Browser(await service.token("user_acme"));
+  await browser.open(address(service, { client_id }));
+  const back = new URL((await browser.decide(service, "allow")).headers.get("location") ?? "");
+  const post = async (form: Record<string, string>) => {
+    const body = new URLSearchParams({ client_id, ...form });
+    return (await fetch(`${service.url}/oauth/token`, { method: "POST", body })).json() as Promise<
+      Record<string, string>
+    >;
+  };
+  const code = back.searchParams.get("code") ?? "";
+  const first = await post({ grant_type: "authorization_code", code, redirect_uri: callback, code_verifier: verifier });
+  const refresh = ({ refresh_token = "" }) => post({ grant_type: "refresh_token", refresh_token });
+  const startedAgo = async (ms: number) => {
+    const session = { kind: "mcp", device: "", createdAt: Date.now() - ms, expiresAt: Date.now() + 86_400_000 };
+    await service.runtime.redis.hset(keys.sessions("user_acme"), claimsOf(first).sid, JSON.stringify(session));
+  };
+  const year = 365 * 86_400_000;
+  await startedAgo(year - 3_000_000);
+  const last = await refresh(first);
+  t.ok(Math.abs(Number(last.expires_in) - 3000) < 60, "the last token ends with it");
+  await startedAgo(year + 1);
+  t.match(await refresh(last), { error: "invalid_grant" });
 });
 
 function claimsOf({ access_token = "" }: Record<string, string>): { scope: string; sid: string } {

@@ -17,6 +17,8 @@ export const CODE_SECONDS = 60;
 /** Lifetime in seconds of an access token, and of a session that is not refreshed. */
 const TOKEN_SECONDS = 3600;
 const SESSION_SECONDS = 30 * 86_400;
+/** Ms after which a session ends, however often it is refreshed: its user decides again. */
+const MAX_SESSION_MS = 365 * 86_400_000;
 /** Ms in which a used refresh token is accepted again: the response to its first use may have been lost. */
 const GRACE_MS = 10_000;
 const PURPOSE = "refresh token";
@@ -78,7 +80,7 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
   await transact(redis, (transaction) => {
     transaction.hset(key, { round: 0, at: 0, json: JSON.stringify(grant) }).pexpireat(key, Date.parse(expiresAt));
   });
-  return issued(runtime, { token, scopes: grant.scopes, refresh: [userId, sessionId, 0] });
+  return issued(runtime, { token, seconds: TOKEN_SECONDS, scopes: grant.scopes, refresh: [userId, sessionId, 0] });
 }
 
 /** The grant of a code at its first use; `invalid_request` at any other. A use without its verifier ends an unused code. */
@@ -128,18 +130,24 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
   if (grant === undefined || !isFor(grant, input)) throw refused();
   const scopes = refreshedScopes(grant, input);
   const now = Date.now();
-  const use = { sessionId, round, now, expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS };
-  const [became, next] = await scripts.useRefresh(redis, { grant: key, sessions: keys.sessions(userId) }, use);
+  const limits = { expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS, maxMs: MAX_SESSION_MS };
+  const use = { sessionId, round, now, ...limits };
+  const [became, next, , endsAt] = await scripts.useRefresh(
+    redis,
+    { grant: key, sessions: keys.sessions(userId) },
+    use,
+  );
   if (became !== "used") throw refused();
+  const seconds = Math.min(TOKEN_SECONDS, Math.floor((Number(endsAt) - now) / 1000));
   const claims = {
     userId,
     email: grant.email,
     sessionId,
     grant: { ...grant, scopes },
-    expiresAt: now + TOKEN_SECONDS * 1000,
+    expiresAt: now + seconds * 1000,
   };
   const token = await issueToken(runtime, claims);
-  return issued(runtime, { token, scopes, refresh: [userId, sessionId, Number(next)] });
+  return issued(runtime, { token, seconds, scopes, refresh: [userId, sessionId, Number(next)] });
 }
 
 /** The scopes of a refreshed token: those of the grant, or fewer (RFC 6749, section 6). Unknown ones beside them are ignored. */
@@ -155,12 +163,12 @@ function refused(): Error {
 
 function issued(
   { env }: Runtime,
-  { token, scopes, refresh }: { token: string; scopes: string[]; refresh: RefreshToken },
+  { token, seconds, scopes, refresh }: { token: string; seconds: number; scopes: string[]; refresh: RefreshToken },
 ): IssuedToken {
   return {
     access_token: token,
     token_type: "Bearer",
-    expires_in: TOKEN_SECONDS,
+    expires_in: seconds,
     refresh_token: signedValue(env, PURPOSE, refresh),
     scope: scopes.join(" "),
   };

@@ -50,8 +50,8 @@ export const scripts = scriptsOf({
   >(),
   touchSession: script(["sessions"]).of<{ sessionId: string; now: number }, null>(),
   useRefresh: script(["grant", "sessions"]).of<
-    { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number },
-    ["unknown" | "reused"] | ["used", round: string, json: string]
+    { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number; maxMs: number },
+    ["unknown" | "reused"] | ["used", round: string, json: string, endsAt: string]
   >(),
   claimDomain: script(["domain"]).of<
     { account: string; handle: string | undefined; instant: string; isProven: boolean },

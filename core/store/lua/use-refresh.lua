@@ -1,8 +1,9 @@
 -- Uses a refresh token and replaces it by the next one. Reuse of a replaced token ends the session, since two parties have it; the
 -- previous token is accepted for a grace period, since its response may have been lost.
 -- Keys: grant (hash round, at, json), sessions (of the user; hash)
--- Input: sessionId, round (of the token), now and expiresAt (real ms), graceMs
--- Returns {"unknown"}, {"reused"} or {"used", round of the next token, json}.
+-- Input: sessionId, round (of the token), now and expiresAt (real ms), graceMs, maxMs (from the start of the session to its end, however
+--   often it is refreshed)
+-- Returns {"unknown"}, {"reused"} or {"used", round of the next token, json, real ms at which the session ends}.
 local round, at, json = unpack(redis.call('HMGET', keys.grant, 'round', 'at', 'json'))
 local session = redis.call('HGET', keys.sessions, input.sessionId)
 if not round or not session then
@@ -16,13 +17,13 @@ if behind > 1 or (behind == 1 and input.now - tonumber(at) > input.graceMs) then
   redis.call('DEL', keys.grant)
   return { 'reused' }
 end
-if behind == 1 then return { 'used', round, json } end
 local stored = cjson.decode(session)
-stored.expiresAt = input.expiresAt
+if behind == 1 then return { 'used', round, json, string.format('%.0f', stored.expiresAt) } end
+stored.expiresAt = math.min(input.expiresAt, stored.createdAt + input.maxMs)
+if stored.expiresAt <= input.now then return { 'unknown' } end
+local ends = string.format('%.0f', stored.expiresAt)
 redis.call('HSET', keys.sessions, input.sessionId, cjson.encode(stored), 'used:' .. input.sessionId, input.now)
-if redis.call('PEXPIRETIME', keys.sessions) < input.expiresAt then
-  redis.call('PEXPIREAT', keys.sessions, string.format('%.0f', input.expiresAt))
-end
+if redis.call('PEXPIRETIME', keys.sessions) < stored.expiresAt then redis.call('PEXPIREAT', keys.sessions, ends) end
 redis.call('HSET', keys.grant, 'round', input.round + 1, 'at', string.format('%.0f', input.now))
-redis.call('PEXPIREAT', keys.grant, string.format('%.0f', input.expiresAt))
-return { 'used', tostring(input.round + 1), json }
+redis.call('PEXPIREAT', keys.grant, ends)
+return { 'used', tostring(input.round + 1), json, ends }
