@@ -41,7 +41,6 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     queues,
     relay,
     index,
-    documents: async () => (await import("./knowledge/document-store.ts")).openDocuments(redis),
     outbound,
     payments: openPayments(env, () => runtime),
     credentials: openCredentials(() => runtime),

@@ -1,8 +1,42 @@
 import type { Redis } from "ioredis";
 import { type RedisConnection, Repository, Schema } from "redis-om";
+import type { Document } from "../../schemas/knowledge.ts";
 import { tagSeparator } from "../engines/search/search.ts";
-import type { DocumentStore, StoredDocument } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
+
+/** A stored knowledge document. Status and chunk count change separately and are fields of the knowledge hash. */
+export interface StoredDocument extends Omit<Document, "status" | "chunkCount"> {
+  [field: string]: string | number | string[] | undefined;
+  content: string;
+  revision: string;
+}
+
+/** The hash as which redis-om stores a document. One script writes it, with its chunks and jobs. */
+export async function toHash(stored: StoredDocument): Promise<Record<string, string>> {
+  const hash: Record<string, string> = {};
+  // It saves by the transaction `UNLINK key, HSET key fields`.
+  const hSet = (_: string, fields: Record<string, string>) => {
+    Object.assign(hash, fields);
+    return { exec: async (): Promise<void> => undefined };
+  };
+  await repositoryOver({ multi: () => ({ unlink: () => ({ hSet }) }) }).save(stored.documentId, { ...stored });
+  return hash;
+}
+
+/** The document of an entity id, `{handle}:documentId`; undefined if there is none. */
+export async function fetchDocument(redis: Redis, entityId: string): Promise<StoredDocument | undefined> {
+  const hGetAll = (key: string) => redis.hgetall(key);
+  const entity = (await repositoryOver({ hGetAll }).fetch(entityId)) as unknown as StoredDocument;
+  // redis-om answers a missing id with an empty entity.
+  if (entity.revision === undefined) return undefined;
+  const { containerTags = [], topic = "", source = "" } = entity as Partial<StoredDocument>;
+  return { ...entity, containerTags, topic, source };
+}
+
+/** A repository over the few commands that redis-om 0.4.7 sends: its own client would be a second library and pool. */
+function repositoryOver(commands: object): Repository {
+  return new Repository(schema, commands as RedisConnection);
+}
 
 const schema = new Schema(
   keys.documentPrefix,
@@ -20,36 +54,3 @@ const schema = new Schema(
   },
   { dataStructure: "HASH" },
 );
-
-/** Documents as redis-om maps them. The library is large: `openRuntime` loads this file at first use. */
-export function openDocuments(redis: Redis): DocumentStore {
-  return {
-    async toHash(stored) {
-      const hash: Record<string, string> = {};
-      await repository(redis, hash).save(stored.documentId, { ...stored });
-      return hash;
-    },
-    // redis-om answers a missing id with an empty entity.
-    async fetch(entityId) {
-      const entity = (await repository(redis).fetch(entityId)) as unknown as StoredDocument;
-      if (entity.revision === undefined) return undefined;
-      const { containerTags = [], topic = "", source = "" } = entity as Partial<StoredDocument>;
-      return { ...entity, containerTags, topic, source };
-    },
-  };
-}
-
-/**
- * The few commands that redis-om 0.4.7 sends, over our connection; its own client would be a second library and pool. It saves by the
- * transaction `UNLINK key, HSET key fields`: the fields go to `saved` instead, and one script writes them with their chunks and jobs.
- */
-function repository(redis: Redis, saved: Record<string, string> = {}): Repository {
-  const exec = async (): Promise<void> => undefined;
-  const hSet = (_: string, fields: Record<string, string>) => {
-    Object.assign(saved, fields);
-    return { exec };
-  };
-  const multi = () => ({ unlink: () => ({ hSet }) });
-  const commands = { hGetAll: (key: string) => redis.hgetall(key), multi };
-  return new Repository(schema, commands as unknown as RedisConnection);
-}

@@ -7,7 +7,7 @@ import { type ChunkPiece, chunk, chunkFields, normalizeTags, readLanguages } fro
 import { Fail, invalid } from "../platform/errors.ts";
 import { MAX_NESTING } from "../platform/html.ts";
 import { writtenLanguage } from "../platform/languages.ts";
-import type { Job, JobAttempt, Runtime, StoredDocument } from "../platform/runtime.ts";
+import type { Job, JobAttempt, Runtime } from "../platform/runtime.ts";
 import { faultAt } from "../platform/source-position.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -15,6 +15,7 @@ import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { scripts } from "../store/scripts.ts";
 import { addWaiting } from "../store/waiting.ts";
+import type { StoredDocument } from "./document-store.ts";
 import { tooDeepAt } from "./nesting.ts";
 
 /** Characters of a chunk to embed: a lesson card stays whole and may exceed a model's input. */
@@ -116,7 +117,7 @@ async function accept(
   checkContent(stored);
   const { documentId } = stored;
   const [hash, priority] = await Promise.all([
-    runtime.documents().then((documents) => documents.toHash(stored)),
+    documentStore().then(({ toHash }) => toHash(stored)),
     addWaiting(runtime.redis, keys.waitingDocuments(handle), { member: documentId, maxWaitMs: MAX_WAIT_MS }),
   ]);
   const name = `knowledge.index-${documentId}-${revision}`;
@@ -197,9 +198,12 @@ function chunkNames(handle: string, documentId: string): { documentId: string; p
   return { documentId, prefix: keys.chunk(handle, documentId, 0).slice(0, -1) };
 }
 
-async function fetch(runtime: Runtime, handle: string, documentId: string): Promise<StoredDocument | undefined> {
-  return (await runtime.documents()).fetch(entityId(handle, documentId));
+async function fetch({ redis }: Runtime, handle: string, documentId: string): Promise<StoredDocument | undefined> {
+  return (await documentStore()).fetchDocument(redis, entityId(handle, documentId));
 }
+
+/** Documents as redis-om maps them. The library is large: it is loaded at first use. */
+const documentStore = () => import("./document-store.ts");
 
 /** The documents of these ids, without missing ones. */
 async function readDocuments(

@@ -4,7 +4,6 @@ import type { Queue } from "bullmq";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { JSONWebKeySet, JWK } from "jose";
 import type { JobData, JobName, QueueName } from "../../schemas/jobs.ts";
-import type { Document } from "../../schemas/knowledge.ts";
 import type { Booking } from "../../schemas/scheduling.ts";
 import type { Env } from "./env.ts";
 import type { Log } from "./log-events.ts";
@@ -22,8 +21,6 @@ export interface Runtime {
   readonly redisKind: "plain" | "module" | "cluster" | "sentinel";
   readonly queues: Outbox;
   readonly index: SearchIndex;
-  /** The knowledge documents; their library is loaded at first use. */
-  documents(): Promise<DocumentStore>;
   /** Requests to other servers; addresses that users may name are checked. */
   readonly outbound: Outbound;
   readonly model: Model;
@@ -328,19 +325,6 @@ export interface SearchIndex {
   /** Creates what vectors of this dimension need, before the first one is written. Rejects without Redis. */
   prepareVectors(dimensions: number): Promise<void>;
   close(): Promise<void>;
-}
-
-/** A stored knowledge document. Status and chunk count change separately and are fields of the knowledge hash. */
-export interface StoredDocument extends Omit<Document, "status" | "chunkCount"> {
-  [field: string]: string | number | string[] | undefined;
-  content: string;
-  revision: string;
-}
-
-/** Maps documents to hashes, by their entity id, `{handle}:documentId`. */
-export interface DocumentStore {
-  toHash(stored: StoredDocument): Promise<Record<string, string>>;
-  fetch(entityId: string): Promise<StoredDocument | undefined>;
 }
 
 /** One message of a conversation with a model. */
