@@ -7,6 +7,6 @@ export {
   readDocument,
   updateDocument,
 } from "./documents.ts";
-export { bestPassages, queryKnowledge, searchDocuments, searchKnowledge } from "./query.ts";
+export { queryKnowledge, searchDocuments, searchKnowledge } from "./query.ts";
 export { reindexDocuments } from "./reindex.ts";
 export { type TaggedDocument, type TaggedDocuments, taggedDocuments } from "./tagged-documents.ts";

@@ -16,29 +16,16 @@ export async function queryKnowledge(
   runtime: Runtime,
   input: Input<"handle", typeof knowledgeQuery>,
 ): Promise<QueryAnswer> {
+  const { handle, query: text } = input;
   const limit = Math.min(input.limit, MAX_RESULTS);
-  const request = {
-    handle: input.handle,
-    text: input.query,
-    tags: normalizeTags(input.containerTags),
-    limit: limit * 3,
-  };
-  const found = await searchDocuments(runtime, request, limit);
-  const snippetOf = snippets(input.query);
-  const results = bestPassages(found)
-    .slice(0, limit)
-    .map(({ passage, score }) => {
-      const { documentId, title, topic, source, tags: containerTags } = passage;
-      return { documentId, title, topic, source, snippet: snippetOf(passage), score, containerTags };
-    });
-  return { results, retrievalMode: found.mode, degraded: found.degraded };
-}
-
-/** The best passage of each document, the best document first. */
-export function bestPassages({ hits }: SearchResult): SearchResult["hits"] {
-  const best = new Map<string, SearchResult["hits"][number]>();
-  for (const hit of hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
-  return [...best.values()];
+  const request = { handle, text, tags: normalizeTags(input.containerTags), limit: limit * 3 };
+  const { hits, mode, degraded } = await searchDocuments(runtime, request, limit);
+  const snippetOf = snippets(text);
+  const results = hits.slice(0, limit).map(({ passage, score }) => {
+    const { documentId, title, topic, source, tags: containerTags } = passage;
+    return { documentId, title, topic, source, snippet: snippetOf(passage), score, containerTags };
+  });
+  return { results, retrievalMode: mode, degraded };
 }
 
 /** Passages for a text, by words, and by vectors if an embedding model is configured. */
@@ -50,7 +37,10 @@ export async function searchKnowledge(
   return search(request);
 }
 
-/** The same, and more passages than the request's if those are of fewer documents: a long document doesn't leave out the others. */
+/**
+ * The best passage of each document for a text, the best document first. It looks at more passages than the request's if those are of
+ * fewer documents: a long document doesn't leave out the others.
+ */
 export async function searchDocuments(
   runtime: Searcher,
   request: Omit<SearchRequest, "vector">,
@@ -63,9 +53,16 @@ export async function searchDocuments(
   const wanted = Math.min(documents, stored);
   for (let { limit } = request; ; limit = Math.min(4 * limit, MAX_PASSAGES)) {
     const found = await search({ ...request, limit });
+    const hits = bestOfEach(found);
     const isAll = found.hits.length < limit || limit >= MAX_PASSAGES;
-    if (isAll || bestPassages(found).length >= wanted) return found;
+    if (isAll || hits.length >= wanted) return { ...found, hits };
   }
+}
+
+function bestOfEach({ hits }: SearchResult): SearchResult["hits"] {
+  const best = new Map<string, SearchResult["hits"][number]>();
+  for (const hit of hits) if (!best.has(hit.passage.documentId)) best.set(hit.passage.documentId, hit);
+  return [...best.values()];
 }
 
 type Searcher = Pick<Runtime, "index" | "model" | "redis">;

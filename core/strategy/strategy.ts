@@ -8,7 +8,7 @@ import {
 } from "../../schemas/strategy.ts";
 import { mustStillBeActive } from "../account/face.ts";
 import { snippets } from "../engines/search/search.ts";
-import { bestPassages, searchDocuments } from "../knowledge/face.ts";
+import { searchDocuments } from "../knowledge/face.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -58,17 +58,16 @@ const nothing: FoundPassages = { matches: { matchCount: 0, items: [] }, degraded
 
 async function searchGroup(
   runtime: Runtime,
-  input: Input<"handle", typeof strategyQuery>,
+  { handle, query: text, limit }: Input<"handle", typeof strategyQuery>,
   group: StrategyGroup,
 ): Promise<FoundPassages> {
-  const request = { handle: input.handle, text: input.query, tags: ["strategy", group], limit: PASSAGES };
-  const limit = Math.min(input.limit, MAX_ITEMS);
-  const found = await searchDocuments(runtime, request, limit);
-  const best = bestPassages(found);
-  const snippetOf = snippets(input.query);
-  const items = best.slice(0, limit).map(({ passage, score }) => {
+  const most = Math.min(limit, MAX_ITEMS);
+  const request = { handle, text, tags: ["strategy", group], limit: PASSAGES };
+  const { hits, degraded } = await searchDocuments(runtime, request, most);
+  const snippetOf = snippets(text);
+  const items = hits.slice(0, most).map(({ passage, score }) => {
     const { documentId, title } = passage;
     return { documentId, title, summary: snippetOf(passage), score };
   });
-  return { matches: { matchCount: best.length, items }, degraded: found.degraded };
+  return { matches: { matchCount: hits.length, items }, degraded };
 }
