@@ -4,20 +4,16 @@ import { isBlank } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { asObject } from "../platform/json.ts";
 
-/** The parsed chat request; its messages are untrusted. */
-interface ChatRequest {
+/** The input of an answer. */
+export interface AnswerRequest {
+  handle: string;
+  pageSlug: string;
+  chatId: string;
   question: string;
   /** Earlier messages, oldest first; untrusted. */
   history: Turn[];
   /** True if the conversation already shows a lead section. */
   sectionShown: boolean;
-}
-
-/** The request with its chat and page: the input of an answer. */
-export interface AnswerRequest extends ChatRequest {
-  handle: string;
-  pageSlug: string;
-  chatId: string;
   /** True if the reader gets the answer in one piece, so that a failed part can still be replaced. */
   isWhole: boolean;
 }
@@ -36,7 +32,7 @@ interface Message {
 }
 
 /** Parses the latest question of a chat: `invalid_request` without one or with a `system` message, `question_too_long`. */
-export function readMessages(messages: unknown[]): ChatRequest {
+export function readMessages(messages: unknown[]): Pick<AnswerRequest, "question" | "history" | "sectionShown"> {
   const ignored = Math.max(0, messages.length - LAST_MESSAGES);
   const read = messages.slice(ignored).map((message, at) => readMessage(message, ignored + at));
   const latest = read.findLastIndex(({ role }) => role === "user");

@@ -1,4 +1,3 @@
-import type { Redis } from "ioredis";
 import type { LessonCard } from "../../schemas/assistant.ts";
 import {
   type Library,
@@ -41,11 +40,6 @@ interface CachedLibrary extends Pick<PublicLibrary, "library" | "cards"> {
   bytes: number;
 }
 
-interface LibrarySources {
-  pages: PublicPages;
-  knowledge: Knowledge;
-}
-
 /** Documents are absent if there are too many to read. */
 interface Knowledge extends Partial<TaggedDocuments> {
   found: SearchResult;
@@ -61,6 +55,7 @@ const MAX_BYTES = 96 * 2 ** 20;
 const CHARACTER_BYTES = 16;
 const NO_HITS: SearchResult = { hits: [], mode: "lexical", degraded: false };
 
+/** All cached pages and documents of a handle, indexed once per state; concurrent questions share one index. */
 const cacheOf = versionedCache<CachedLibrary>(MAX_BYTES, ({ bytes }) => bytes);
 
 /**
@@ -79,7 +74,8 @@ export async function publicLibrary(
   const { visited: page } = pages;
   const { found } = knowledge;
   const question = readQuestion(text, primaryLanguage(seen?.language ?? "en"), history);
-  const whole = await wholeLibrary(runtime.redis, handle, { pages, knowledge });
+  const state = `${pages.state} ${knowledge.version ?? ""}`;
+  const whole = await cacheOf(runtime.redis).get(handle, state, () => fill(pages, knowledge.documents));
   const isWhole = knowledge.documents !== undefined && (page === undefined || pages.pages.has(pageSlug));
   const { library, cards } = isWhole
     ? whole
@@ -111,13 +107,7 @@ async function readKnowledge(runtime: Runtime, handle: string, text: string): Pr
   }
 }
 
-/** All cached pages and documents, indexed once per state; concurrent questions share one index. */
-function wholeLibrary(redis: Redis, handle: string, from: LibrarySources): Promise<CachedLibrary> {
-  const state = `${from.pages.state} ${from.knowledge.version ?? ""}`;
-  return cacheOf(redis).get(handle, state, () => fill(from));
-}
-
-async function fill({ pages, knowledge: { documents = [] } }: LibrarySources): Promise<CachedLibrary> {
+async function fill(pages: PublicPages, documents: readonly TaggedDocument[] = []): Promise<CachedLibrary> {
   const cards = cardsOf(documents);
   const library = await openLibrary(sourcesOf(pages, documents));
   const characters = documents.reduce((sum, { content }) => sum + content.length, 0);
