@@ -23,13 +23,7 @@ const receiptPurpose = "page checkout";
 const CHECKOUT_LIMIT = { burst: 20, rate: 1 / 6 };
 
 /** What a session says of the checkout that opened it. */
-interface Receipt {
-  handle: string;
-  account: string;
-  pageSlug?: string | undefined;
-  until?: string | undefined;
-  receipt?: string | undefined;
-}
+type Receipt = { [name in "handle" | "account" | "pageSlug" | "until" | "receipt"]?: string | undefined };
 
 /** Counts a call of a checkout route, before anything is read; `rate_limited`. */
 export async function admitPayer(runtime: Runtime, _path: unknown, caller: Caller): Promise<void> {
@@ -75,7 +69,7 @@ function receiptOf(
 /** True for a receipt of this handle and account until its end, unless the handle was erased since and this is a later one of its name. */
 export async function wasOpenedHere(
   runtime: Runtime,
-  { handle, pageSlug = "", account, until = "", receipt = "" }: Receipt,
+  { handle = "", pageSlug = "", account = "", until = "", receipt = "" }: Receipt,
 ): Promise<boolean> {
   if (!isSigned(runtime.env, receiptPurpose, [handle, pageSlug, account, until].join(" "), receipt)) return false;
   const openedAt = instantAt(runtime, Number(until) - RECEIPT_TTL_MS);
