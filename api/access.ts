@@ -8,15 +8,13 @@ import type { Access } from "./route.ts";
 export async function admit(
   runtime: Runtime,
   access: Access,
-  request: { authorization: string; handle: string | undefined },
+  request: Record<"authorization" | "handle", string>,
 ): Promise<Partial<Caller>> {
   if (access.kind === "public") return {};
   if (access.kind === "metrics") return admitOperator(runtime, request.authorization);
   const token = bearer(request.authorization);
   if (access.kind === "user") return runtime.sessions.check(token);
-  const { handle = "" } = request;
-  const { role, scopes } = access;
-  return handleSession(runtime, { token, handle, role, scopes, resource: access.resource?.(runtime.env, handle) });
+  return handleSession(runtime, access, { token, handle: request.handle });
 }
 
 function bearer(authorization: string): string {

@@ -59,7 +59,7 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
 /** A browser that is not admitted asks for the password. */
 async function admitOrAskPassword(runtime: Runtime, authorization: string): Promise<void> {
   try {
-    await admit(runtime, metrics, { authorization: asBearer(authorization), handle: undefined });
+    await admit(runtime, metrics, { authorization: asBearer(authorization), handle: "" });
   } catch (error) {
     if (!(error instanceof Fail) || error.status !== 401) throw error;
     const challenge = 'Basic realm="queues", charset="UTF-8"';

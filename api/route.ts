@@ -1,24 +1,13 @@
-import type { Env } from "../core/platform/env.ts";
+import type { HandleAccess } from "../core/account/face.ts";
 import type { Fail } from "../core/platform/errors.ts";
-import type { Caller, Role, Runtime } from "../core/platform/runtime.ts";
+import type { Caller, Runtime } from "../core/platform/runtime.ts";
 import type { Scope } from "../schemas/account.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
 import { documented, handle, type Input, object, propertiesOf, type Schema, string } from "../schemas/schema.ts";
 import type { FailureTexts, Request } from "./request.ts";
 
 /** Who may call. There is no default: every row names its access. */
-export type Access =
-  | { kind: "public" }
-  | { kind: "user" }
-  | {
-      kind: "handle";
-      role: Role;
-      /** Scopes of which a personal access token needs one; without them only a session is accepted. */
-      scopes?: readonly string[];
-      /** The URL of the route as a token audience (RFC 8707), for routes that are protected resources. */
-      resource?: (env: Env, handle: string) => string;
-    }
-  | { kind: "metrics" };
+export type Access = { kind: "public" } | { kind: "user" } | ({ kind: "handle" } & HandleAccess) | { kind: "metrics" };
 
 /** No token is read, unknown input is dropped, and any origin may call. */
 export const anyone: Access = { kind: "public" };

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
+import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
@@ -7,14 +8,13 @@ import { keys } from "../store/keys.ts";
 import { accountOf, entitlementsOf, handlesOf, hasRole, roleOf } from "./handles.ts";
 import { holderOf, tokenPrefix } from "./tokens.ts";
 
-interface HandleAccess {
-  token: string;
-  handle: string;
+/** What a route on a handle demands. */
+export interface HandleAccess {
   role: Role;
-  /** A personal access token must have one of these scopes; if undefined, only sessions are accepted. */
-  scopes: readonly string[] | undefined;
-  /** The resource of the route, if tokens are issued for it. */
-  resource?: string | undefined;
+  /** Scopes of which a personal access token needs one; without them only a session is accepted. */
+  scopes?: readonly string[];
+  /** The URL of the route as a token audience (RFC 8707), for routes that are protected resources. */
+  resource?: (env: Env, handle: string) => string;
 }
 
 /**
@@ -22,16 +22,19 @@ interface HandleAccess {
  * inactive handles alike, so that handles can't be enumerated; `insufficient_role` below the required role; `insufficient_scope` for a
  * personal access token without the scope.
  */
-export async function handleSession({ redis, sessions }: Runtime, access: HandleAccess): Promise<Partial<Caller>> {
-  const { token, handle, scopes } = access;
+export async function handleSession(
+  { redis, sessions, env }: Runtime,
+  { role: needed, scopes, resource }: HandleAccess,
+  { token, handle }: Record<"token" | "handle", string>,
+): Promise<Partial<Caller>> {
   const isPersonal = token.startsWith(tokenPrefix);
   if (isPersonal && scopes === undefined)
     throw new Fail("invalid_token", { detail: "This route does not accept personal access tokens." });
-  const session = isPersonal ? await holderOf(redis, token) : await sessions.verify(token, access.resource);
+  const session = isPersonal ? await holderOf(redis, token) : await sessions.verify(token, resource?.(env, handle));
   const [role] = await Promise.all([roleOf(redis, handle, session.userId), sessions.mustBeLive(session)]);
   if (role === undefined) throw new Fail("forbidden");
-  if (!hasRole(role, access.role))
-    throw new Fail("insufficient_role", { detail: `This operation requires the role ${access.role}.` });
+  if (!hasRole(role, needed))
+    throw new Fail("insufficient_role", { detail: `This operation requires the role ${needed}.` });
   mustHaveScope(session, scopes ?? []);
   return { role, handle, ...session };
 }

@@ -1,5 +1,5 @@
 /** What other modules may import from account. */
-export { handleSession, isAgentEnabled, mustHaveScope, readMe } from "./access.ts";
+export { type HandleAccess, handleSession, isAgentEnabled, mustHaveScope, readMe } from "./access.ts";
 export {
   type AuthorizationStep,
   askAuthorization,

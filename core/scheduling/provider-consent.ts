@@ -97,7 +97,7 @@ export async function decideConsent(
   const session = await sessionOfForm(runtime, sent, { form: FORM, about: consentId });
   const sealed = await runtime.redis.getdel(keys.oauthConsent(consentId));
   const { handle, userId, providerKey, account, secret } = pendingOf(runtime, session, { consentId, sealed });
-  await handleSession(runtime, { token: session.token, handle, role: "CREATOR", scopes: undefined });
+  await handleSession(runtime, { role: "CREATOR" }, { token: session.token, handle });
   const isConnected = decision === "connect";
   if (isConnected) await storeCredential(runtime, handle, { providerKey, account, secret });
   else await revoke(runtime, handle, { providerKey, account, secret: () => secret });
