@@ -4,15 +4,10 @@ const MAX_GROUP_JOBS = 4;
 const RETRY_MS = 1000;
 const RETRY_STEP_MS = 10;
 
-interface Group {
-  running: number;
-  /** Real ms at which the last refused job is tried again. */
-  retryAt: number;
-}
-
 /** The running jobs of a queue by their groups: slow servers of one handle or account leave room for the jobs of all others. */
 export class JobGroups {
-  readonly #groups = new Map<string, Group>();
+  /** By name: its running jobs, and the real ms at which the last refused one is tried again. */
+  readonly #groups = new Map<string, { running: number; retryAt: number }>();
 
   /** True if a job of the group may run now; the job must `leave` afterwards. */
   enter(name: string): boolean {
