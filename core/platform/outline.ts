@@ -9,17 +9,11 @@ export function isTitle(bold: string): boolean {
   return TITLE.test(bold);
 }
 
-interface Above<Heading> {
-  level: number;
-  heading: Heading;
-  isUsed: boolean;
-}
-
 /** The headings above the place that a reader of a text has reached, and the sections that they begin. */
 export class Outline<Heading extends { name: string }> {
   /** The number of the current section. */
   section = 0;
-  readonly #path: Above<Heading>[] = [];
+  readonly #path: { level: number; heading: Heading; isUsed: boolean }[] = [];
   readonly #addBare: (heading: Heading) => void;
 
   /** `addBare` takes each heading with nothing below it, which is itself the text of its section. */

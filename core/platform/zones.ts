@@ -3,12 +3,6 @@ import { LRUCache } from "lru-cache";
 import { day } from "./clock.ts";
 import windowsZones from "./windows-zones.json" with { type: "json" };
 
-/** Offsets of a zone: from `since[i]` (ms since 1970), local time is `offsets[i]` ms ahead of UTC. */
-interface Offsets {
-  since: number[];
-  offsets: number[];
-}
-
 /**
  * A zone over some years as a table of offsets, so that a conversion is a comparison and an addition. Temporal fills the table. Local times
  * are ms since 1970 as if they were UTC; dates are days since 1970.
@@ -19,7 +13,8 @@ export class Zone {
   /** Index of the last look-up; the next one is usually near. */
   #at = 0;
 
-  constructor({ since, offsets }: Offsets) {
+  /** From `since[i]` (ms since 1970), local time is `offsets[i]` ms ahead of UTC. */
+  constructor(since: number[], offsets: number[]) {
     this.#since = since;
     this.#offsets = offsets;
   }
@@ -109,21 +104,21 @@ export function zoneOver(name: string, from: number, to: number): Zone {
   const first = new Date(from - 2 * day).getUTCFullYear();
   const last = new Date(to + 2 * day).getUTCFullYear();
   const key = `${name} ${first} ${last}`;
-  const zone = zones.get(key) ?? new Zone(offsetsOf(name, startOfYear(first), startOfYear(last + 1)));
+  const zone = zones.get(key) ?? zoneBetween(name, startOfYear(first), startOfYear(last + 1));
   zones.set(key, zone);
   return zone;
 }
 
-function offsetsOf(name: string, from: number, to: number): Offsets {
-  const table: Offsets = { since: [], offsets: [] };
+function zoneBetween(name: string, from: number, to: number): Zone {
+  const [since, offsets]: [number[], number[]] = [[], []];
   const first = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(storedZone(name));
   let at: Temporal.ZonedDateTime | null = first;
   while (at !== null && at.epochMilliseconds < to) {
-    table.since.push(at.epochMilliseconds);
-    table.offsets.push(at.offsetNanoseconds / 1e6);
+    since.push(at.epochMilliseconds);
+    offsets.push(at.offsetNanoseconds / 1e6);
     at = at.getTimeZoneTransition("next");
   }
-  return table;
+  return new Zone(since, offsets);
 }
 
 function startOfYear(year: number): number {
