@@ -12,7 +12,7 @@ import { keys } from "../core/store/keys.ts";
 import { agree, connectAccount } from "../fixtures/providers/consent.ts";
 import { startGoogle } from "../fixtures/providers/google.ts";
 import { startMicrosoft } from "../fixtures/providers/microsoft.ts";
-import { type OAuthServer, Refusal } from "../fixtures/providers/oauth.ts";
+import { type OAuthServer, oauthClient, Refusal } from "../fixtures/providers/oauth.ts";
 import { startZoom } from "../fixtures/providers/zoom.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { startReceiver } from "../fixtures/webhook-receiver.ts";
@@ -348,6 +348,21 @@ t.test("a grant that another handle of the owner uses is not taken back before t
   await second.get("/v2/handles/second/scheduling/integrations/google/calendars").expect(200);
   await disconnect(second, "second");
   t.equal(oauth.revoked.length, 1);
+});
+
+t.test("google: a client whose secret is wrong is named in the log, and its accounts are not revoked", async (t) => {
+  const { service, owner, oauth } = await start(t, "google");
+  await connectAccount(owner, "google");
+  const { env, log } = service.runtime;
+  const logged: unknown[] = [];
+  t.intercept(log, "warn", { value: (...line: unknown[]) => void logged.push(line) });
+  oauth.expire();
+  Object.assign(env, { GOOGLE_CLIENT_SECRET: "old" });
+  await owner.get(`${owned}/integrations/google/calendars`).expect(503);
+  const error = "The provider refused the refresh: invalid_client.";
+  t.match(logged, [[{ error }, "http.request.unavailable"]]);
+  Object.assign(env, { GOOGLE_CLIENT_SECRET: oauthClient.secret });
+  await owner.get(`${owned}/integrations/google/calendars`).expect(200);
 });
 
 t.test("google: a refused revocation is logged with the provider's response code", async (t) => {

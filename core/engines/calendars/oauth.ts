@@ -96,9 +96,16 @@ export async function refreshGrant(
   try {
     return grantOf(await oauth.processRefreshTokenResponse(server, client, answer));
   } catch (error) {
-    const isOver = error instanceof oauth.ResponseBodyError && ENDED_GRANT_ERRORS.has(error.error);
-    throw isOver ? new Fail("integration_revoked", {}, error) : error;
+    const code = errorCode(error);
+    if (ENDED_GRANT_ERRORS.has(code ?? "")) throw new Fail("integration_revoked", {}, error);
+    throw code ? new Error(`The provider refused the refresh: ${code}.`, { cause: error }) : error;
   }
+}
+
+/** The code of an error response (RFC 6749, section 5.2); undefined for any other failure. Only `invalid_client` has a challenge. */
+function errorCode(error: unknown): string | undefined {
+  if (error instanceof oauth.WWWAuthenticateChallengeError) return "invalid_client";
+  return error instanceof oauth.ResponseBodyError ? /^[a-z_]{1,40}$/.exec(error.error)?.[0] : undefined;
 }
 
 /** Revokes a token at the provider (RFC 7009), and with it the whole grant if the provider does so. */
