@@ -63,12 +63,12 @@ t.test("a deploy fails no request: web and worker processes are replaced one aft
     }
   };
   const asking = [1, 2, 3, 4].map(ask);
+  const next = await startWorker();
+  t.same(await worker.end(), graceful, "the new worker continues the old one's jobs");
   for (const [at, port] of ports.entries()) {
     t.same(await webs[at]?.end(), graceful);
     await startWeb(port);
   }
-  const next = await startWorker();
-  t.same(await worker.end(), graceful, "the new worker continues the old one's jobs");
   isOver = true;
   await Promise.all(asking);
   t.same(broken, [], complaints());

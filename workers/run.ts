@@ -135,11 +135,11 @@ async function delayJob(bull: BullJob, until: number, token: string | undefined)
  * after a rollback the newer one may be away for days.
  */
 function waitForNewer({ log }: Runtime, bull: BullJob, token: string | undefined): Promise<never> {
-  const { name, queueName: queue, attemptsMade: attempt } = bull;
-  const error = `Only a newer deploy can read this job: ${name}`;
+  const { name: job, queueName: queue, attemptsMade: attempt, data } = bull;
+  const error = `Only a newer deploy can read this job: ${job}`;
   const waitedMs = Date.now() - bull.timestamp - (bull.opts.delay ?? 0);
   if (waitedMs > NEWER_WAIT_MS) throw new UnrecoverableError(error);
-  log.warn({ queue, job: name, attempt, error }, "queue.job.failed");
+  log.warn({ queue, job, handle: data?.handle, attempt, error }, "queue.job.failed");
   const [shortest, longest] = NEWER_PAUSES_MS;
   return delayJob(bull, Date.now() + Math.min(Math.max(waitedMs, shortest), longest), token);
 }

@@ -28,7 +28,14 @@ export const logEvents = {
   "redis.fsync_unsafe": warn("Redis may lose the latest writes in a crash.", "policy", "advice"),
   "redis.fsync_unknown": warn("Redis doesn't permit reading its fsync policy.", "advice"),
   "queue.connection_failed": error("The connection of a queue failed; it reconnects.", "queue", "error"),
-  "queue.job.failed": warn("An attempt of a job failed.", "queue", "job", "handle?", "attempt", "error"),
+  "queue.job.failed": warn(
+    "An attempt of a job failed, or only a newer deploy can read it.",
+    "queue",
+    "job",
+    "handle?",
+    "attempt",
+    "error",
+  ),
   "outbox.publish_failed": warn("Jobs could not be enqueued after their change; the sweeper enqueues them.", "error"),
   "audit.write_failed": warn("A write succeeded, but its audit entry could not be stored.", "route", "error"),
 
