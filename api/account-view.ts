@@ -187,7 +187,7 @@ ${pairingButtons(pairing)}
 ${otherLink(pairing.other, loginUrl)}
 <p class="note">${words.note}</p>`;
   // Chromium applies `form-action` to each redirect, and the client's callback may redirect to another origin.
-  return cardView({ language, title: words.title, body, leadsTo: [target.protocol] });
+  return cardView({ language, title: words.title, body, leadsTo: [target.protocol], script: "once.js" });
 }
 
 /** A failure as an OAuth error (RFC 6749, section 5.2); `invalid` names one of the input. */

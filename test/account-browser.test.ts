@@ -144,6 +144,29 @@ async function run(t: Test): Promise<void> {
     await page.getByRole("heading", { name: "Desktop paired" }).waitFor();
   });
 
+  await t.test("a click for a window that covered the decision is none for it", async (t) => {
+    const outside = await startWithLogin(t);
+    const builtin = await startWithBuiltin(t);
+    const session = {
+      name: "session",
+      value: await builtin.service.token("user_acme"),
+      url: `${builtin.service.url}/oauth`,
+    };
+    for (const { service } of [outside, builtin]) {
+      const { page } = await startPairing(t, browser, service);
+      if (service === builtin.service) await page.context().addCookies([session]);
+      if (service === builtin.service) await page.reload();
+      else await page.getByRole("link", { name: "Sign in to continue" }).click();
+      const allow = page.getByRole("button", { name: "Allow" });
+      await allow.waitFor();
+      await page.evaluate("dispatchEvent(new Event('focus'))");
+      await allow.click();
+      await page.waitForTimeout(600);
+      await allow.click();
+      await page.getByRole("heading", { name: "Desktop paired" }).waitFor();
+    }
+  });
+
   await t.test("the sign-in pages are readable in the dark", async (t) => {
     const { service } = await startWithBuiltin(t);
     const page = await openPage(t, browser, service.runtime.env.LOGIN_URL, { colorScheme: "dark" });

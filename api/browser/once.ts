@@ -1,13 +1,14 @@
 /**
  * Sends a form of a card once: on a slow line a second click would use up a code, or report a decision as already made. After some seconds,
- * or when the page is shown again, the visitor can send again.
+ * or when the page is shown again, the visitor can send again. A click that nobody can have meant sends nothing.
  */
+import { isUnread } from "./account/focus.ts";
 
 const PAUSE_MS = 10_000;
 let sentAt = Number.NEGATIVE_INFINITY;
 
 addEventListener("submit", (event) => {
-  if (performance.now() - sentAt < PAUSE_MS) event.preventDefault();
+  if (isUnread() || performance.now() - sentAt < PAUSE_MS) event.preventDefault();
   else sentAt = performance.now();
 });
 addEventListener("pageshow", () => {

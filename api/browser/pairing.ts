@@ -1,4 +1,5 @@
 /** The pairing page of an installation with its own sign-in host: takes the token from the fragment and sends the decision with it. */
+import { isUnread } from "./account/focus.ts";
 
 const form = document.querySelector<HTMLFormElement>("#decide");
 const signIn = document.querySelector<HTMLElement>("#sign-in");
@@ -15,6 +16,7 @@ if (form && token) {
   show(form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    if (isUnread()) return;
     void decide(form, token, (event.submitter as HTMLButtonElement).value);
   });
 }
