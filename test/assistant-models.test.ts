@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import t from "tap";
 import { openModel } from "../core/assistant/ollama.ts";
 import { readEnv } from "../core/platform/env.ts";
@@ -174,6 +177,25 @@ t.test("a model server that can't be reached is named as the cause, and Redis is
   const error = await (embedding as Promise<unknown>).catch((error: Error) => error);
   t.match((error as Error).message, /refused|ECONNREFUSED/i);
   t.notOk(isRedisAway(error));
+});
+
+t.test("a failure to embed a text quotes nothing of it", async (t) => {
+  const answers: [status: number, type: string, body: (text: string) => string, message: string][] = [
+    [400, "application/json", (text) => JSON.stringify({ error: text }), "The model server answered 400."],
+    [502, "text/html", (text) => `<p>${text}</p>`, "The model server answered 502."],
+    [200, "application/json", (text) => text, "The model server's answer is not JSON."],
+  ];
+  for (const [status, type, body, message] of answers) {
+    const server = createServer((_, response) => {
+      response.writeHead(status, { "content-type": type }).end(body("secret text"));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.teardown(() => void server.close());
+    const OLLAMA_HOST = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { embedder } = openModel(readEnv({ OLLAMA_HOST, EMBEDDING_MODEL_ID: "embedder" }));
+    const embedding = embedder?.embed(["secret text"], "document", new AbortController().signal);
+    await t.rejects(embedding as Promise<unknown>, { message });
+  }
 });
 
 t.test("a model continues to load after an answer was given without it", async (t) => {

@@ -150,12 +150,9 @@ function embedder(host: string, model: string): Embedder {
       const server = client(host, signal, BEGIN_TIMEOUT_MS);
       const vectors: Float32Array[] = [];
       for (let at = 0; at < inputs.length; at += BATCH_SIZE) {
-        const { embeddings } = await server.embed({
-          model,
-          input: inputs.slice(at, at + BATCH_SIZE),
-          truncate: false,
-          keep_alive: keepAlive,
-        });
+        const input = inputs.slice(at, at + BATCH_SIZE);
+        const asked = server.embed({ model, input, truncate: false, keep_alive: keepAlive });
+        const { embeddings } = await asked.catch(failParsing);
         vectors.push(...embeddings.map((numbers) => Float32Array.from(numbers)));
       }
       return checked(vectors, texts.length);
@@ -180,6 +177,7 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
       const response = await fetch(input, { ...init, signal: ended.signal })
         .catch(failConnection)
         .finally(() => clearTimeout(timer));
+      if (!response.ok) await failStatus(response);
       // Deno 2.9 loses the signal of a fetch to the garbage collector once the response has begun; the pipe keeps it.
       const body = response.body?.pipeThrough(limited(MAX_RESPONSE_BYTES), { signal: ended.signal }) ?? null;
       return new Response(body, response);
@@ -190,6 +188,17 @@ function client(host: string, signal: AbortSignal, timeoutMs?: number): Ollama {
 /** The message of a failed fetch says only that it failed. */
 function failConnection(error: Error): never {
   throw error.cause === undefined ? error : outboundFailure(connectionFailure(error.cause as Error));
+}
+
+/** The words of a server that refuses may quote the text, and failures are logged. */
+async function failStatus({ status, body }: Response): Promise<never> {
+  await body?.cancel();
+  throw new Error(`The model server answered ${status}.`);
+}
+
+/** The error of a parser quotes the answer. */
+function failParsing(error: Error): never {
+  throw error instanceof SyntaxError ? new Error("The model server's answer is not JSON.") : error;
 }
 
 /** Passes bytes on, and fails beyond a number of them. */
