@@ -77,8 +77,11 @@ for (const language of Object.keys(languages)) grammars[language] ??= grammar(la
 
 const TEXT_READ = 4000;
 const WORDS_READ = 400;
-/** A letter-based detection below this confidence is a guess, and decides nothing. */
+/** A letter-based detection below this confidence is a guess, and decides nothing; above the second one it decides alone. */
 const SURE = 0.3;
+const CERTAIN = 0.7;
+/** A smaller share of small words is chance, unless the letters are certain: "je" is Czech and French. */
+const MIN_SHARE = 0.12;
 /** Fewest stop words for a detection, and the factor by which they must outnumber those of another language. */
 const FEW_WORDS = 2;
 const CLEAR_LEAD = 1.3;
@@ -140,7 +143,14 @@ export function languageOf(text: string, fallback = "en"): string {
   const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : 0;
   for (const [code, score] of scores) if (!languages[code] && score <= least) scores.delete(code);
   const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
-  if (scores.size === 0) return detected[0]?.lang ?? fallback;
+  const certain = detected.find(({ accuracy }) => accuracy >= CERTAIN)?.lang;
+  const words = wordsRead(lower);
+  for (const [code, score] of scores) {
+    const isTold = code === fallback || (score >= 1 && certain === undefined);
+    if (code !== certain && isChance(words, code, isTold ? 1 : 2)) scores.delete(code);
+  }
+  // On a page without a file, letters alone are too little for a language with one.
+  if (scores.size === 0) return certain && (languages[fallback] || !languages[certain]) ? certain : fallback;
   // Only languages with a file have hints, so one word says nothing against another language.
   const isHint = wordsRead(lower).length === 1 && Math.max(...scores.values()) <= HINT;
   if (isHint && !languages[fallback]) return fallback;
@@ -151,6 +161,12 @@ export function languageOf(text: string, fallback = "en"): string {
   const best = Math.max(...scores.values());
   if (scores.get(fallback) === best) return fallback;
   return [...scores].find(([, score]) => score === best)![0];
+}
+
+/** True if a text has less than a share of small words of a language, or than `least`: "je" is Czech and French. Two words can't tell. */
+function isChance(words: readonly string[], language: string, least: number): boolean {
+  const held = words.filter((word) => word.length > 1 && stopWords(language).has(word)).length;
+  return words.length > 2 && held < Math.max(least, MIN_SHARE * words.length);
 }
 
 /** The text without letters outside its main script, such as brand names in Japanese. */
