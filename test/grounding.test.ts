@@ -930,3 +930,15 @@ t.test("endless sentences and floods of marks are cut", async (t) => {
     t.notMatch(text, /<[a-z/!?]|!\[/i, piece);
   }
 });
+
+t.test("a number in groups has decimals, and letters of a script without spaces make no code with it", (t) => {
+  const spa = libraryFrom([documentSource("La cure coûte 1 250,50 €. Le forfait coûte 2 400,00 €.")]);
+  const inn = libraryFrom([documentSource("和室8畳は12,800円です。チェックインは15時から18時までです。")]);
+  const shown = (sentence: string, from: Library, language: string) => filtered(sentence, 7, { from, language }).text;
+  for (const same of ["La cure coûte 1250,50 €.", "Le forfait coûte 2 400 €."]) t.equal(shown(same, spa, "fr"), same);
+  for (const same of ["和室8畳の料金は12,800円です。", "チェックインは15時からです。"])
+    t.equal(shown(same, inn, "ja"), same);
+  t.equal(shown("La cure coûte 50 €.", spa, "fr"), "");
+  t.equal(shown("和室8畳の料金は15,800円です。", inn, "ja"), "");
+  t.end();
+});

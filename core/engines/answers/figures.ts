@@ -1,4 +1,4 @@
-import { asciiDigits, compatible, visibleCharacters } from "../../platform/characters.ts";
+import { asciiDigits, compatible, UNSPACED, visibleCharacters } from "../../platform/characters.ts";
 import { UNIT, unitNamed } from "./amounts.ts";
 import { AFTER_HOUR, isSameDay, withoutDates } from "./dates.ts";
 import { spansIn } from "./measures.ts";
@@ -35,8 +35,10 @@ const HOURS = new RegExp(
   `(?<![\\d.,:–-])(\\d{1,2})\\s?(?:[-–]|(?:${alternatives("ranges")})(?!\\p{L}))\\s?(\\d{1,2})(?![\\d–-]|[.,:]\\d|\\s?${UNIT})`,
   "giu",
 );
-const CODE = /(?<![\p{L}\p{N}])\p{L}+\d[\p{L}\p{N}]*/gu;
-const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+)*/g;
+/** In a script without spaces a whole sentence may stand before and behind a number. */
+const LETTER = `(?:(?!${UNSPACED.source})\\p{L})`;
+const CODE = new RegExp(`(?<![\\p{L}\\p{N}])${LETTER}+\\d(?:${LETTER}|\\p{N})*`, "gu");
+const NUMBER = /\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)*/g;
 const UNIT_BEFORE = new RegExp(`(${UNIT})\\s?$`, "iu");
 const UNIT_AFTER = new RegExp(`^\\s?(${UNIT}(?!\\p{L}))`, "iu");
 /** Names of units that are no amounts by themselves. */
