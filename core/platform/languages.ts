@@ -41,8 +41,9 @@ import { toCardinal as italianNumber } from "n2words/it-IT";
 import { toCardinal as dutchNumber } from "n2words/nl-NL";
 import { toCardinal as portugueseNumber } from "n2words/pt-PT";
 import { toCardinal as swedishNumber } from "n2words/sv-SE";
-import { detectAll } from "tinyld/light";
+import { detectAll, supportedLanguages, toISO2 } from "tinyld/light";
 import { languages } from "../../schemas/languages.ts";
+import { firstCharacters } from "./characters.ts";
 
 interface Grammar {
   stem: (word: string) => string;
@@ -73,7 +74,7 @@ const grammars: Record<string, Grammar> = {
   sv: grammar("sv", [swedish, swedishStopWords], { numeral: swedishNumber, isCompounding: true }),
   tr: grammar("tr", [turkish, turkishStopWords]),
 };
-for (const language of Object.keys(languages)) grammars[language] ??= grammar(language, [(word) => word, []]);
+for (const language of Object.keys(languages)) grammars[language] ??= grammar(language, [root, []]);
 
 const TEXT_READ = 4000;
 const WORDS_READ = 400;
@@ -92,18 +93,23 @@ const MIN_LETTERS_WEIGHT = 0.5;
 const HINT = 0.5;
 const LATIN = /\p{Script=Latin}/gu;
 const OTHER_LETTER = /(?!\p{Script=Latin})[\p{L}\p{M}]/gu;
+/** Languages that are detected by letters; those of another one, such as Czech, look like one of them. */
+const lettered: ReadonlySet<string> = new Set(supportedLanguages.map(toISO2));
 const stems = new LRUCache<string, string>({ max: 50_000 });
 
-/** The stem of a word (Snowball); the word itself if the language has no stemmer. */
+/** The stem of a word (Snowball); its first letters if the language has no stemmer, as "kosztu" for "kosztuje" and "kosztują". */
 export function stem(word: string, language: string): string {
-  const grammar = grammars[language];
-  if (grammar === undefined) return word;
   const key = `${language} ${word}`;
   const known = stems.get(key);
   if (known !== undefined) return known;
-  const stemmed = grammar.stem(word) || word;
+  const stemmed = (grammars[language]?.stem ?? root)(word) || word;
   stems.set(key, stemmed);
   return stemmed;
+}
+
+/** The first letters of a word: nearly as good as a stemmer (Can et al., Information Retrieval on Turkish Texts, JASIST 2008). */
+function root(word: string): string {
+  return firstCharacters(word, 6);
 }
 
 /** Stop words of a language in lower case; empty for an unknown language. */
@@ -142,15 +148,15 @@ export function languageOf(text: string, fallback = "en"): string {
   // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too.
   const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : 0;
   for (const [code, score] of scores) if (!languages[code] && score <= least) scores.delete(code);
-  const detected = detectAll(sample).filter(({ accuracy }) => accuracy >= SURE);
+  const all = lettered.has(fallback) ? detectAll(sample) : [];
+  const detected = all.filter(({ accuracy }) => accuracy >= SURE);
   const certain = detected.find(({ accuracy }) => accuracy >= CERTAIN)?.lang;
   const words = wordsRead(lower);
   for (const [code, score] of scores) {
     const isTold = code === fallback || (score >= 1 && certain === undefined);
     if (code !== certain && isChance(words, code, isTold ? 1 : 2)) scores.delete(code);
   }
-  // On a page without a file, letters alone are too little for a language with one.
-  if (scores.size === 0) return certain && (languages[fallback] || !languages[certain]) ? certain : fallback;
+  if (scores.size === 0) return certain ?? fallback;
   // Only languages with a file have hints, so one word says nothing against another language.
   const isHint = wordsRead(lower).length === 1 && Math.max(...scores.values()) <= HINT;
   if (isHint && !languages[fallback]) return fallback;
@@ -163,10 +169,13 @@ export function languageOf(text: string, fallback = "en"): string {
   return [...scores].find(([, score]) => score === best)![0];
 }
 
-/** True if a text has less than a share of small words of a language, or than `least`: "je" is Czech and French. Two words can't tell. */
+/** True if few words of a text are stop words of a language, or less than `least` also common words: "je" is Czech and French. */
 function isChance(words: readonly string[], language: string, least: number): boolean {
-  const held = words.filter((word) => word.length > 1 && stopWords(language).has(word)).length;
-  return words.length > 2 && held < Math.max(least, MIN_SHARE * words.length);
+  const ownIn = (owned: ReadonlyMap<string, string[]>) =>
+    words.filter((word) => word.length > 1 && owned.get(word)?.includes(language)).length;
+  const small = ownIn(languagesOf);
+  // Two words can't tell.
+  return words.length > 2 && (small < MIN_SHARE * words.length || small + ownIn(mattersOf) < least);
 }
 
 /** The text without letters outside its main script, such as brand names in Japanese. */
