@@ -2241,3 +2241,16 @@ t.test("next questions come from the first hundred headings", async (t) => {
   t.equal(offered([...alike(99), "Opening hours"]).length, 1);
   t.same(offered([...alike(100), "Opening hours"]), []);
 });
+
+t.test("the particles and endings of a Japanese question are no words", (t) => {
+  const library = libraryFrom([
+    documentSource(
+      "# ご利用案内\n\n## キャンセル料はいくらですか？\n\n7日前までは無料です。当日は100%を頂戴します。\n\n## 駐車場\n\n無料の駐車場が15台分あります。\n\n## 入湯税\n\n150円を別途頂戴します。",
+    ),
+  ]);
+  const asked = (text: string) => replyTo(library, readQuestion(text, "ja"));
+  t.match(asked("入湯税はいくらですか"), { kind: "answer", markdown: /150円/ });
+  t.match(asked("駐車場はありますか"), { kind: "answer", markdown: /15台/ });
+  t.match(asked("サウナはいくらですか"), { kind: "none" });
+  t.end();
+});

@@ -25,6 +25,12 @@ const MAX_NUMBER_WORDS = 7;
 const ONE = new RegExp(`^(?:${alternatives("one", "articles")}) ?`);
 const MAX_TERM_LENGTH = 40;
 
+/** By dictionary, and in time that is quadratic in the length. */
+const segmenter = new Intl.Segmenter("und", { granularity: "word" });
+const SEGMENTED = /.{1,100}/gsu;
+/** Particles and endings of Japanese; hardly any noun is as short in Hiragana. */
+const ENDING = /^\p{Script=Hiragana}{1,3}$/u;
+
 /** "A2", "S7" and the "A7" of "l'A7" are words, whose numbers alone would also be those of "B2" and "row 7". */
 const CODE = "\\p{L}{1,2}\\d(?![\\p{L}\\p{N}])";
 const TOKEN = new RegExp(
@@ -34,7 +40,7 @@ const TOKEN = new RegExp(
 
 /**
  * The words of a text in their order: stemmed by the rules of its language, numbers as digits (those that are written out too),
- * parts of a hyphenated word and the word as a whole, scripts without spaces as pairs of letters. Linear in the length.
+ * parts of a hyphenated word and the word as a whole, scripts without spaces as pairs of the letters of each word. Linear in the length.
  */
 export function wordsIn(text: string, language: string): Word[] {
   const stops = foldedStopWords(language);
@@ -79,7 +85,7 @@ function addToken(found: Word[], token: string, language: string): void {
   const text = fold(token);
   const bare = text.replaceAll("'", "");
   if (/^\p{N}/u.test(token)) found.push({ written: token, text, terms: [plainNumber(token)] });
-  else if (UNSPACED.test(token)) addPairs(found, text);
+  else if (UNSPACED.test(token)) addUnspaced(found, token, language);
   else if (stops.has(text) || stops.has(bare)) found.push({ written: token, text: bare, terms: [] });
   else {
     // A single letter before or after an apostrophe is no word.
@@ -93,6 +99,16 @@ function wordOf(written: string, language: string): Word {
   const text = fold(written);
   const stems = [written, text].map((form) => fold(stem(form.slice(0, MAX_TERM_LENGTH), language)));
   return { written, text, terms: [...new Set(stems)] };
+}
+
+/** The words of a text without spaces, and their letters in pairs, since a dictionary cuts compounds in more than one way. */
+function addUnspaced(found: Word[], token: string, language: string): void {
+  for (const run of token.match(SEGMENTED) ?? [])
+    for (const { segment } of segmenter.segment(run)) {
+      if (!UNSPACED.test(segment)) found.push(wordOf(segment, language));
+      else if (ENDING.test(segment)) found.push({ written: segment, text: fold(segment), terms: [] });
+      else addPairs(found, fold(segment));
+    }
 }
 
 function addPairs(found: Word[], token: string): void {
