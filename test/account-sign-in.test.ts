@@ -123,6 +123,24 @@ t.test("a signed-in person sees the account, can continue, and can switch accoun
   t.notMatch((await service.visitor.get("/login").expect(200)).text, /You are signed in/);
 });
 
+t.test("signing in again ends the browser's earlier session, and no other one", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const returnTo = "https://app.test/";
+  const signIn = async (cookie = "") => {
+    const before = inbox.mails.length;
+    const signInId = await askForCode(service);
+    await eventually(() => inbox.mails.length > before);
+    const code = inbox.codeFor(address) ?? "";
+    const done = await post(service, { signInId, code, returnTo }).set("Cookie", cookie).expect(303);
+    return { cookie: cookiesOf(done), token: done.headers.location?.split("#token=")[1] };
+  };
+  const statusOf = async ({ token = "" }) =>
+    (await service.visitor.get("/v2/account/sessions").set("Authorization", `Bearer ${token}`)).status;
+  const [first, elsewhere] = [await signIn(), await signIn()];
+  const second = await signIn(first.cookie);
+  t.same(await Promise.all([first, elsewhere, second].map(statusOf)), [401, 200, 200]);
+});
+
 t.test("reloading a page of the sign-in in a browser sends nothing again", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const browse = (fields: Record<string, string>) => post(service, fields).set("Accept", "text/html");

@@ -18,7 +18,7 @@ import { digestTag, takeNetworkToken, takeToken } from "../store/throttle.ts";
 import { sessionCookie, sessionOfCookie } from "./browser-sessions.ts";
 import { userOfEmail } from "./handles.ts";
 import { sendServiceMail } from "./service-mail.ts";
-import { deviceName, startSession } from "./session-store.ts";
+import { deviceName, removeSession, startSession } from "./session-store.ts";
 
 /** Lifetime of a code in ms, and the number of wrong codes that ends a sign-in. */
 const CODE_TTL_MS = 600_000;
@@ -164,10 +164,19 @@ async function tryCode(runtime: Runtime, input: Infer<typeof signInForm>): Promi
     { attempt },
     { isRight, maxWrong: MAX_WRONG_CODES },
   );
-  if (result === "authorised")
-    return welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
+  if (result === "authorised") {
+    const welcomed = await welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
+    await endEarlierSession(runtime, input.cookie);
+    return welcomed;
+  }
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended", email: input.email };
   return { step: "code", returnTo, signInId, email: (await redis.hget(attempt, "email")) ?? "", problem: "wrong" };
+}
+
+/** Ends the session that the browser had before: a person who signs in with another account means to leave the first one. */
+async function endEarlierSession(runtime: Runtime, cookie: string | undefined): Promise<void> {
+  const earlier = await sessionOfCookie(runtime, cookie);
+  if (earlier?.sessionId) await removeSession(runtime.redis, earlier.userId, earlier.sessionId);
 }
 
 async function welcome(
