@@ -151,6 +151,16 @@ t.test("a start on a database that Redis doesn't have ends with a line that says
   t.match(started.stdout.trim().split("\n").at(-1), /DB index is out of range.*worker\.start_failed/);
 });
 
+t.test("a start with another SECRET_KEY ends with a line that says which settings to change", async (t) => {
+  const redis = await startRedis();
+  t.teardown(() => redis.stop());
+  await (await openRuntime(readEnv({ ...redis.env, LOG_LEVEL: "silent" }))).close();
+  const started = spawnProgram(t, "workers/main.ts", { ...redis.env, SECRET_KEY: `${"A".repeat(43)}=` });
+  t.same(await started.ended, { code: 1, signal: null });
+  const line = started.stdout.trim().split("\n").at(-1);
+  t.match(line, /"level":"fatal".*set SECRET_KEY or SECRET_KEY_PREVIOUS to it\..*worker\.start_failed/);
+});
+
 t.test("a log on a full disk ends no process", { skip: "Deno" in globalThis }, async (t) => {
   const redis = await startRedis();
   t.teardown(() => redis.stop());

@@ -29,7 +29,7 @@ export function unseal(env: Keys, { purpose, context }: SealBinding, sealed: str
   const [version, id, encoded] = sealed.split(".");
   const root = roots(env).find((key) => keyId(key) === id);
   if (version !== "v1" || root === undefined || encoded === undefined)
-    throw new Error("Sealed with a key that is not known here.");
+    throw new Error("Sealed with a key that is not known here; set SECRET_KEY or SECRET_KEY_PREVIOUS to it.");
   const body = Buffer.from(encoded, "base64url");
   const decipher = createDecipheriv("aes-256-gcm", derive(root, purpose), body.subarray(0, 12)).setAAD(
     Buffer.from(context),
