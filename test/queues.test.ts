@@ -6,6 +6,7 @@ import { Fail } from "../core/platform/errors.ts";
 import { keys } from "../core/store/keys.ts";
 import { job, Queues } from "../core/store/outbox.ts";
 import { connect } from "../core/store/redis.ts";
+import { storedText } from "../fixtures/redis.ts";
 import { eventually, published, startService } from "../fixtures/service.ts";
 import { type JobName, jobs } from "../schemas/jobs.ts";
 import { perform, type WorkerRow } from "../workers/job.ts";
@@ -362,4 +363,26 @@ t.test("many jobs that wait for room in their group are tried again one after th
   for (let n = 0; n < 4; n++) groups.leave("acme");
   t.ok(groups.enter("acme"));
   t.ok(groups.retryAt("acme") < Date.now() + 2000, "and all of them soon once the group has been empty");
+});
+
+t.test("a job is removed when its retention is over, even if its queue has no other", async (t) => {
+  const service = await startService(t);
+  const { redis, queues } = service.runtime;
+  const queue = queues.queue("knowledge");
+  await redis.xadd(queue.toKey("events"), "1-1", "event", "failed", "jobId", "old");
+  const ended = { completed: [0, 2], failed: [1, 8 * 24] } as const;
+  for (const [status, hours] of Object.entries(ended))
+    for (const ago of hours) {
+      const id = `${status}-${ago}`;
+      const finishedOn = Date.now() - ago * 3_600_000;
+      await queue.add("knowledge.index", {}, { jobId: id });
+      await redis.lrem(queue.toKey("wait"), 0, id);
+      await redis.zadd(queue.toKey(status), finishedOn, id);
+      await redis.hset(queue.toKey(id), { finishedOn });
+    }
+  await service.startWorkers(["knowledge"]);
+  const left = () => queue.getJobs(["completed", "failed"]);
+  await eventually(async () => (await left()).length === 2);
+  t.same((await left()).map(({ id }) => id).sort(), ["completed-0", "failed-1"]);
+  await eventually(async () => !(await storedText(redis, queue.toKey("events"))).includes('"old"'));
 });

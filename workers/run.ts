@@ -14,6 +14,8 @@ const SWEEP_INTERVAL_MS = 1000;
 const FULL_SWEEP_INTERVAL_MS = 60_000;
 const REGISTER_INTERVAL_MS = 900_000;
 const HEARTBEAT_INTERVAL_MS = 10_000;
+/** Ms between two removals of jobs whose retention is over. */
+const CLEAN_INTERVAL_MS = 600_000;
 
 /** Ms for which a worker fetches no job after a Redis error. */
 const ERROR_PAUSE_MS = 1000;
@@ -63,6 +65,7 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
     repeat(runtime, () => runtime.queues.sweep(), { ms: SWEEP_INTERVAL_MS, signal, failure }),
     repeat(runtime, () => runtime.queues.sweep(undefined, true), { ms: FULL_SWEEP_INTERVAL_MS, signal, failure }),
     repeat(runtime, () => runtime.queues.registerLeft(), { ms: REGISTER_INTERVAL_MS, signal, failure }),
+    repeat(runtime, () => removeOldJobs(runtime, served), { ms: CLEAN_INTERVAL_MS, signal, failure }),
   ];
   return {
     async close(drainMs = 0) {
@@ -75,6 +78,18 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
       shared.disconnect();
     },
   };
+}
+
+/** Removes the jobs of these queues whose retention is over. BullMQ does it only when another job of the queue ends in the same way. */
+async function removeOldJobs({ queues, redis }: Runtime, names: readonly QueueName[]): Promise<void> {
+  const { removeOnComplete, removeOnFail } = jobRetention;
+  for (const name of names) {
+    const queue = queues.queue(name);
+    await queue.clean(removeOnComplete.age * 1000, 0, "completed");
+    await queue.clean(removeOnFail.age * 1000, 0, "failed");
+    // Its entries name jobs, and repeat why they failed.
+    await redis.xtrim(queue.toKey("events"), "MINID", Date.now() - removeOnFail.age * 1000);
+  }
 }
 
 function startWorker(
