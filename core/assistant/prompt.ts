@@ -19,18 +19,14 @@ const USEFUL_COST = 80;
 /** Cost of a passage's number and marks. */
 const PASSAGE_COST = 8;
 
-/** The messages for a model, the numbered passages, and the marks in them that no visitor may see. */
-interface ChatPrompt {
-  messages: ModelMessage[];
-  passages: Passage[];
-  marks: string[];
-}
-
-/** Numbers as much public text as fits, and asks for short sentences that cite it. */
+/**
+ * Numbers as much public text as fits, and asks for short sentences that cite it. Returns the messages for a model, the numbered passages,
+ * and the marks in the messages that no visitor may see.
+ */
 export function chatPrompt(
   { library, context, page, question }: Pick<PublicLibrary, "library" | "context" | "page" | "question">,
   history: readonly Turn[],
-): ChatPrompt {
+) {
   const mark = newMark();
   const passageCost = (text: string) => cost(text) + PASSAGE_COST;
   const passages = passagesFor(library, question, { ...context, budget: EVIDENCE_COST, costOf: passageCost });

@@ -45,15 +45,10 @@ export async function tryLock<T>(redis: Redis, key: string, work: LockedWork<T>)
   }
 }
 
-interface Lock {
-  key: string;
-  holder: string;
-}
-
 /** Renews a lock until the timer is cleared. Aborts as soon as the lock is lost, or one interval before it ends unrenewed. */
 function keepRenewing(
   redis: Redis,
-  { key, holder }: Lock,
+  { key, holder }: Record<"key" | "holder", string>,
   { since, lost }: { since: number; lost: AbortController },
 ): ReturnType<typeof setInterval> {
   let [renewedAt, failure] = [since, undefined as unknown];
@@ -73,7 +68,7 @@ function keepRenewing(
 }
 
 /** Releases a lock. Without Redis the lock expires by itself, and the work's own outcome counts. */
-async function release(redis: Redis, { key, holder }: Lock): Promise<void> {
+async function release(redis: Redis, { key, holder }: Record<"key" | "holder", string>): Promise<void> {
   try {
     await scripts.renewLock(redis, { lock: key }, { holder, leaseMs: 0 });
   } catch (error) {

@@ -19,11 +19,6 @@ const PASSAGES = 200;
 /** Lifetime of a stored retrieval in seconds (docs/reference.md, "Strategy"). */
 const CONTEXT_TTL_SECONDS = 86_400;
 
-interface FoundPassages {
-  matches: StrategyMatches;
-  degraded: boolean;
-}
-
 /**
  * The handle's strategy documents that match a query, in three groups, each with its best documents and the number of all of them
  * among the passages that were searched. `partial` if a group could not be searched in full. Stored for 24 h for `readStrategy`.
@@ -54,13 +49,13 @@ export async function readStrategy({ redis }: Runtime, input: Input<"handle" | "
   return JSON.parse(stored) as StrategyAnswer;
 }
 
-const nothing: FoundPassages = { matches: { matchCount: 0, items: [] }, degraded: true };
+const nothing = { matches: { matchCount: 0, items: [] }, degraded: true };
 
 async function searchGroup(
   runtime: Runtime,
   { handle, query: text, limit }: Input<"handle", typeof strategyQuery>,
   group: StrategyGroup,
-): Promise<FoundPassages> {
+) {
   const most = Math.min(limit, MAX_ITEMS);
   const request = { handle, text, tags: ["strategy", group], limit: PASSAGES };
   const { hits, degraded } = await searchDocuments(runtime, request, most);
