@@ -232,6 +232,20 @@ async function serveDocuments(t: Test) {
   };
 }
 
+t.test("a client with a document can't hide its host behind a long name", async (t) => {
+  const documents = await serveDocuments(t);
+  const service = await open(t, { OUTBOUND_ALLOW_HOSTS: documents.host });
+  const browser = new Browser(await service.token("user_acme"));
+  const client_id = `${documents.url}/client.json`;
+  documents.serve({
+    client_id,
+    client_name: `Agent (agent.example) ${"of yours ".repeat(20)}`,
+    redirect_uris: [callback],
+  });
+  await browser.open(address(service, { client_id }));
+  t.match(browser.text, ` – ${documents.host}</strong> (name given by the app)`);
+});
+
 t.test("a client document that lies, hides, or never ends is refused", async (t) => {
   const documents = await serveDocuments(t);
   const service = await open(t, { OUTBOUND_ALLOW_HOSTS: documents.host });

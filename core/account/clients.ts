@@ -146,9 +146,9 @@ function clientOf(clientId: string, document: Record<string, unknown>): OAuthCli
   const redirectUris = Array.isArray(redirect_uris) ? redirect_uris.slice(0, MAX_REDIRECTS) : [];
   if (!redirectUris.every(isRedirectUri))
     throw wrongClient("The client's document has a redirect address that can't be used.");
-  // The host is verified; the name is only the client's claim.
+  // The host is verified, and always whole; the name is only the client's claim.
   const { host } = new URL(clientId);
-  return { name: deviceName([deviceName(client_name), host].filter(Boolean).join(" – ")), redirectUris };
+  return { name: [deviceName(client_name), host].filter(Boolean).join(" – "), redirectUris };
 }
 
 /** https, http on loopback, or an app's scheme; no fragment (RFC 6749, section 3.1.2) and no credentials. */
