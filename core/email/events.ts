@@ -189,11 +189,7 @@ async function* indexed(redis: Redis, input: Filters, { below, since }: Range): 
 }
 
 /** The newest entries of several indexes in a range, newest first. */
-async function newest(
-  redis: Redis,
-  lists: string[],
-  { below, since }: Range,
-): Promise<[name: string, stamp: string][]> {
+async function newest(redis: Redis, lists: string[], { below, since }: Range) {
   const rows = await pipelined(redis, (pipeline) => {
     for (const list of lists) pipeline.zrevrangebyscore(list, `(${below}`, since, "WITHSCORES", "LIMIT", 0, BATCH_SIZE);
   });

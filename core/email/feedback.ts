@@ -120,10 +120,7 @@ async function deliveryAt(runtime: Runtime, at: DeliveryId | undefined): Promise
   return found && recipient && recipient !== ERASED_ADDRESS ? { ...at, ...found, recipient } : undefined;
 }
 
-async function messageAt(
-  { redis }: Runtime,
-  messageId: string,
-): Promise<Pick<FoundDelivery, "handle" | "message"> | undefined> {
+async function messageAt({ redis }: Runtime, messageId: string) {
   const handle = await redis.get(keys.messageOwner(messageId));
   const message = handle === null ? undefined : await findMessage(redis, handle, messageId);
   return handle && message ? { handle, message } : undefined;

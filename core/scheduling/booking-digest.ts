@@ -25,10 +25,7 @@ export async function sendBookingDigest(
 }
 
 /** What a mail would have told the owners. Obsolete mails have no news: the later change has its own. */
-async function newsOf(
-  runtime: Runtime,
-  data: JobData<"scheduling.mail">,
-): Promise<{ owner: string; layout: MailLayout }[] | undefined> {
+async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">) {
   const { handle, kind } = data;
   const stored = await readDue(runtime, data);
   if (stored === undefined) return undefined;

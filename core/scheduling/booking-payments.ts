@@ -58,11 +58,7 @@ function holdExpired(): Fail {
   return new Fail("scheduling_slot_unavailable", { detail: "The payment hold of this slot has expired." });
 }
 
-async function checkoutOf(
-  runtime: Runtime,
-  handle: string,
-  before: BookingRecord,
-): Promise<Pick<Payment, "checkoutUrl" | "account" | "session">> {
+async function checkoutOf(runtime: Runtime, handle: string, before: BookingRecord) {
   if (runtime.payments === undefined) throw new Error("There is no payment provider.");
   const returnUrl = manageUrl(runtime, handle, before);
   const booking = toBooking(handle, before, runtime.now());

@@ -164,11 +164,7 @@ export class RediSearchIndex implements SearchIndex {
     return this.#rank(vectorsIndex(length), nearestQuery(request, vector), { scores: false });
   }
 
-  async #rank(
-    index: IndexDefinition,
-    query: (string | Buffer)[],
-    { scores }: { scores: boolean },
-  ): Promise<Ranked<string>[]> {
+  async #rank(index: IndexDefinition, query: (string | Buffer)[], { scores }: { scores: boolean }) {
     await this.#check(index);
     const { rows, partial } = readRows(await this.#call("FT.SEARCH", ...query), { scores });
     if (partial) throw new Incomplete("partial");

@@ -298,11 +298,7 @@ async function fetchTogether(reading: Reading, listed: ListedObject[]): Promise<
 }
 
 /** Sends a report within the remaining limits of the reading. */
-function ask(
-  { server, question, budget, begunAt }: Reading,
-  report: Report,
-  maxBytes: number,
-): ReturnType<CalendarServer["report"]> {
+function ask({ server, question, budget, begunAt }: Reading, report: Report, maxBytes: number) {
   if (budget.bytes <= 0)
     throw new CalendarServerError("limit", `The calendar has more than ${MAX_READING_BYTES} bytes.`);
   const timeoutMs = Math.min(ANSWER_TIMEOUT_MS, begunAt + REQUESTS_TIMEOUT_MS - Date.now());

@@ -134,11 +134,7 @@ interface Page<T> {
 }
 
 /** All pages of a listing; undefined if its status is one of `absent`. */
-function listAll<T>(
-  calls: AccountApi,
-  first: string,
-  absent?: readonly number[],
-): Promise<{ items: T[]; last: Page<T> } | undefined> {
+function listAll<T>(calls: AccountApi, first: string, absent?: readonly number[]) {
   const read = ({ items, nextPageToken: pageToken, nextSyncToken, timeZone }: Page<T>) => {
     // A part of a page has no items if there are none.
     const isPage = [pageToken, nextSyncToken, timeZone].some((part) => part !== undefined);

@@ -138,11 +138,7 @@ interface Page<T> {
 }
 
 /** All pages of a listing, from a path or from a link of Graph; undefined if its status is one of `absent`. */
-function listAll<T>(
-  calls: AccountApi,
-  first: string,
-  absent?: readonly number[],
-): Promise<{ items: T[]; last: Page<T> } | undefined> {
+function listAll<T>(calls: AccountApi, first: string, absent?: readonly number[]) {
   const read = ({ value, "@odata.nextLink": next }: Page<T>) => ({ items: value, next: next && pathOf(next) });
   return calls.list(first, read, absent);
 }
