@@ -1,4 +1,4 @@
-import type { Booking, BookingAnswer, StoredBooking } from "../../schemas/scheduling.ts";
+import type { BookingAnswer, StoredBooking } from "../../schemas/scheduling.ts";
 import { Fail, unavailable } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -8,6 +8,7 @@ import { bookableEventById, dayLimitOf, readCatalogSnapshot } from "./catalog.ts
 import { manageUrl } from "./event-types.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import {
+  type BookingName,
   type BookingRecord,
   type Change,
   changeBooking,
@@ -22,7 +23,6 @@ import {
 export const HOLD_MINUTES = 35;
 const CHECKOUT_MINUTES = 31;
 
-type BookingName = Pick<Booking, "handle" | "bookingUid">;
 type Payment = NonNullable<StoredBooking["payment"]>;
 
 /**

@@ -22,7 +22,8 @@ export interface RequestedSlot {
   nonce: string | undefined;
 }
 
-type NewBooking = Input<"handle" | "eventSlug", typeof newBooking>;
+export type NewBooking = Input<"handle" | "eventSlug", typeof newBooking>;
+export type BookingMove = Input<"handle" | "eventSlug", typeof bookingMove>;
 
 export type BookingRequest = ReturnType<typeof readBookingRequest>;
 
@@ -35,7 +36,7 @@ export function readBookingRequest({ id }: Runtime, input: NewBooking, visitor: 
 export type MoveRequest = ReturnType<typeof readMoveRequest>;
 
 /** Reads a request to move a booking; `booking_required_fields` without a slot. */
-export function readMoveRequest(input: Input<"handle" | "eventSlug", typeof bookingMove>, visitor: Caller) {
+export function readMoveRequest(input: BookingMove, visitor: Caller) {
   return { ...input, slot: slotOf(input), visitor };
 }
 

@@ -23,6 +23,7 @@ import { bookableEventById, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./event-types.ts";
 import {
   ALL_STATUSES,
+  type BookingName,
   type BookingRecord,
   changeBooking,
   findBooking,
@@ -34,7 +35,6 @@ import {
 } from "./ledger.ts";
 import { readPublicEventType } from "./public-events.ts";
 
-type BookingPath = Input<"handle" | "bookingUid">;
 type PublicBookingPath = Input<"handle" | "eventSlug" | "bookingUid">;
 
 /** A booking for the visitor with its uid; `booking_not_found`, also under another event type's slug. */
@@ -115,7 +115,7 @@ export async function cancelPublicBooking(
 /** The owner cancels, and a payment is refunded; idempotent. `booking_not_found`, `booking_not_cancellable`. */
 export async function cancelBooking(
   runtime: Runtime,
-  input: BookingPath & Infer<typeof cancellation>,
+  input: BookingName & Infer<typeof cancellation>,
 ): Promise<{ booking: Booking }> {
   return { booking: await cancel(runtime, input) };
 }
@@ -126,7 +126,7 @@ interface Seen {
 }
 
 /** The owner accepts a request; `booking_not_pending` unless it awaits this, or once its time has begun. */
-export async function confirmBooking(runtime: Runtime, input: BookingPath & Seen): Promise<{ booking: Booking }> {
+export async function confirmBooking(runtime: Runtime, input: BookingName & Seen): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (stored) => {
     mustBePending(stored, input, runtime.now());
     if (Date.parse(stored.start) <= runtime.now())
@@ -142,7 +142,7 @@ export async function confirmBooking(runtime: Runtime, input: BookingPath & Seen
 /** The owner declines a request: its slot is free again and a payment goes back; `booking_not_pending`. */
 export async function declineBooking(
   runtime: Runtime,
-  input: BookingPath & Infer<typeof declining> & Seen,
+  input: BookingName & Infer<typeof declining> & Seen,
 ): Promise<{ booking: Booking }> {
   const booking = await changeBooking(runtime, input, (stored) => {
     mustBePending(stored, input, runtime.now());
@@ -158,7 +158,7 @@ export async function declineBooking(
 }
 
 /** A booking as its owner sees it; `booking_not_found`. */
-export async function readBooking(runtime: Runtime, input: BookingPath): Promise<{ booking: Booking }> {
+export async function readBooking(runtime: Runtime, input: BookingName): Promise<{ booking: Booking }> {
   const { handle, bookingUid } = input;
   const key = keys.booking(handle, bookingUid);
   const stored = await requireRecord<StoredBooking>(runtime.redis, key, "booking_not_found");
@@ -218,7 +218,7 @@ async function findPublicBooking(runtime: Runtime, input: PublicBookingPath): Pr
 
 function cancel(
   runtime: Runtime,
-  input: BookingPath & Infer<typeof cancellation> & { visitor?: Visitor },
+  input: BookingName & Infer<typeof cancellation> & { visitor?: Visitor },
 ): Promise<Booking> {
   const { visitor } = input;
   return changeBooking(runtime, input, (stored) => {

@@ -1,6 +1,5 @@
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Booking, StoredBooking } from "../../schemas/scheduling.ts";
-import type { Input } from "../../schemas/schema.ts";
 import {
   type CalendarEvent,
   ownUid,
@@ -19,7 +18,7 @@ import { refundJobs } from "./booking-jobs.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
 import { credentialRecords, failureDetails } from "./credentials.ts";
-import { type BookingRecord, changeIfExists, findBooking, statusAt, timestamp } from "./ledger.ts";
+import { type BookingName, type BookingRecord, changeIfExists, findBooking, statusAt, timestamp } from "./ledger.ts";
 import { type Destination, destinationAmong, meetingMaker, selectionsOf } from "./selections.ts";
 
 /** Bookings that one pass of retries covers. */
@@ -72,7 +71,7 @@ export async function syncBooking(
 /** Writes a booking again at once, on the owner's request, and tries a due refund again. `booking_not_found`. */
 export async function resynchronizeBooking(
   runtime: Runtime,
-  { handle, bookingUid }: Input<"handle" | "bookingUid">,
+  { handle, bookingUid }: BookingName,
 ): Promise<{ booking: Booking }> {
   const found = await readBooking(runtime, { handle, bookingUid });
   const again = runtime.id("-");

@@ -27,6 +27,8 @@ import { blockOf } from "./times.ts";
 
 export type BookingRecord = Versioned<StoredBooking>;
 
+export type BookingName = Pick<Booking, "handle" | "bookingUid">;
+
 /** A visitor who changes a booking; a visitor without a network, as in internal calls, is not limited. */
 export type Visitor = Pick<Caller, "network">;
 
@@ -89,7 +91,7 @@ export async function commitBooking(runtime: Runtime, transition: Transition): P
  */
 export async function changeIfExists(
   runtime: Runtime,
-  { handle, bookingUid }: Pick<Booking, "handle" | "bookingUid">,
+  { handle, bookingUid }: BookingName,
   make: MakeChange,
 ): Promise<Booking | undefined> {
   const { booking } = await retryOnConflict(runtime.redis, keys.booking(handle, bookingUid), async () => {
@@ -109,11 +111,7 @@ type NextChange = (Change & { ifTaken?: Change }) | undefined;
 type MakeChange = (stored: BookingRecord) => NextChange | Promise<NextChange>;
 
 /** Commits a change as `changeIfExists` does; `booking_not_found` if the booking is gone. */
-export async function changeBooking(
-  runtime: Runtime,
-  name: Pick<Booking, "handle" | "bookingUid">,
-  make: MakeChange,
-): Promise<Booking> {
+export async function changeBooking(runtime: Runtime, name: BookingName, make: MakeChange): Promise<Booking> {
   const booking = await changeIfExists(runtime, name, make);
   if (booking === undefined) throw new Fail("booking_not_found");
   return booking;

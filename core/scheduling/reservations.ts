@@ -1,5 +1,4 @@
-import type { Booking, BookingAnswer, bookingMove, newBooking } from "../../schemas/scheduling.ts";
-import type { Input } from "../../schemas/schema.ts";
+import type { Booking, BookingAnswer } from "../../schemas/scheduling.ts";
 import { availableSlots, checkNonce, isOpen, reachOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
@@ -7,9 +6,11 @@ import { keys } from "../store/keys.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { openCheckout } from "./booking-payments.ts";
 import {
+  type BookingMove,
   type BookingRequest,
   type MoveRequest,
   movedBooking,
+  type NewBooking,
   newBookingOf,
   type RequestedSlot,
   readBookingRequest,
@@ -27,11 +28,7 @@ import { readTimes, type Times } from "./times.ts";
  * `payment_provider_not_connected`, `scheduling_slot_unavailable`, `rate_limited`, `idempotency_conflict`,
  * `idempotency_in_progress`.
  */
-export async function createBooking(
-  runtime: Runtime,
-  input: Input<"handle" | "eventSlug", typeof newBooking>,
-  caller: Caller,
-): Promise<BookingAnswer> {
+export async function createBooking(runtime: Runtime, input: NewBooking, caller: Caller): Promise<BookingAnswer> {
   const request = readBookingRequest(runtime, input, caller);
   const earlier = await earlierAnswer(runtime, request);
   if (earlier) return earlier;
@@ -61,11 +58,7 @@ async function book(
  * Moves a booking to another slot of the same event type in one step; a booking that can't move keeps its slot.
  * `event_type_not_found`, `booking_not_found`, `booking_not_reschedulable`, `scheduling_slot_unavailable`, `rate_limited`.
  */
-export async function rescheduleBooking(
-  runtime: Runtime,
-  input: Input<"handle" | "eventSlug", typeof bookingMove>,
-  caller: Caller,
-): Promise<BookingAnswer> {
+export async function rescheduleBooking(runtime: Runtime, input: BookingMove, caller: Caller): Promise<BookingAnswer> {
   const request = readMoveRequest(input, caller);
   return toBookingAnswer(
     await commitChecked(runtime, request, (bookable) => moveTransition(runtime, bookable, request)),
