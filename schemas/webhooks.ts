@@ -95,7 +95,8 @@ export const webhookWithSecret = s.component("NewWebhook", {
 });
 export type WebhookWithSecret = s.Infer<typeof webhookWithSecret>;
 
-export interface FormerSecret {
+/** A secret, and the real ms until which it signs. */
+export interface SigningSecret {
   secret: string;
   until: number;
 }
@@ -103,8 +104,8 @@ export interface FormerSecret {
 /** A stored endpoint; its secrets are sealed. */
 export interface StoredWebhook extends Webhook {
   secret: string;
-  /** The former secrets of the last 24 hours, newest first, each with the real ms until which it signs. */
-  previous: FormerSecret[] | FormerSecret | null;
+  /** The former secrets of the last 24 hours, newest first. */
+  previous: SigningSecret[] | SigningSecret | null;
 }
 
 const attempt = s.component("WebhookAttempt", {

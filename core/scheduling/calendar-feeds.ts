@@ -20,10 +20,7 @@ const MAX_BOOKINGS = 1000;
 const FEED_LIMIT = { burst: 30, rate: 0.1 };
 
 /** A stored feed, without its secret. */
-interface StoredFeed {
-  digest: string;
-  createdAt: string;
-}
+type StoredFeed = CalendarFeed & { digest: string };
 
 /** Creates the secret address of a handle's calendar feed; an earlier one becomes invalid. */
 export async function createCalendarFeed(

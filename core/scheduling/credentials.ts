@@ -1,9 +1,4 @@
-import {
-  type Credential,
-  credential as credentialShape,
-  type ProviderKey,
-  type StoredCredential,
-} from "../../schemas/integrations.ts";
+import { type Credential, credential as credentialShape, type StoredCredential } from "../../schemas/integrations.ts";
 import { onlyOf } from "../../schemas/schema.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
@@ -28,11 +23,7 @@ export const credentialRecords = new Records<StoredCredential>({
 const MAX_ACCOUNTS = 50;
 
 /** An account at a provider, with its secret. */
-export interface ConnectedAccount {
-  providerKey: ProviderKey;
-  account: string;
-  secret: string | null;
-}
+export type ConnectedAccount = Pick<StoredCredential, "providerKey" | "account" | "secret">;
 
 /**
  * Stores a connected account. A reconnected one keeps its id, and so its calendars, and becomes healthy. One for payments tries failed

@@ -1,10 +1,10 @@
-import type { DeliveryAttempt, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
+import type { DeliveryAttempt, SigningSecret, StoredDelivery, StoredWebhook } from "../../schemas/webhooks.ts";
 import { clip } from "../platform/characters.ts";
 import { hour, minute, second } from "../platform/clock.ts";
 import { type Limits, retryAfterMs } from "../platform/exchange.ts";
 import type { OutboundResponse } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { type Signer, signedHeaders } from "./signature.ts";
+import { signedHeaders } from "./signature.ts";
 
 /** Ms between attempts, the first wait first (docs/reference.md, "Webhook delivery"); after the last one the delivery has failed. */
 export const RETRY_DELAYS_MS = [5 * second, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
@@ -17,7 +17,7 @@ const MAX_SNIPPET_BYTES = 1024;
 /** A delivery to attempt, with its endpoint. */
 export interface DueDelivery {
   webhook: StoredWebhook;
-  signers: Signer[];
+  signers: SigningSecret[];
   delivery: StoredDelivery;
   /** The body to send, always the same bytes; empty if the event is no longer stored. */
   body: string;

@@ -1,7 +1,7 @@
 import type { Input } from "../../schemas/schema.ts";
 import {
-  type FormerSecret,
   type newWebhook,
+  type SigningSecret,
   type StoredWebhook,
   schedulingEventTypes,
   type Webhook,
@@ -94,7 +94,7 @@ export async function rotateSecret(runtime: Runtime, input: WebhookPath): Promis
 }
 
 /** The replaced secret and those that still sign: none is dropped, so their number is limited. */
-function withFormer(webhook: StoredWebhook): FormerSecret[] {
+function withFormer(webhook: StoredWebhook): SigningSecret[] {
   const former = formerSecrets(webhook);
   const oldest = former.at(-1);
   if (oldest === undefined || former.length < MAX_FORMER_SECRETS)

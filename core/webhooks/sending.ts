@@ -182,7 +182,7 @@ class Sender {
     this.#pollMs = MIN_POLL_MS;
     const { handle, webhookId } = this.#path;
     const webhook = JSON.parse(json) as StoredWebhook;
-    const signers = signersOf(this.#runtime, sealBinding(handle, webhookId), webhook);
+    const signers = signersOf(this.#runtime.env, sealBinding(handle, webhookId), webhook);
     for (const [stored, body] of found)
       this.#send({ webhook, signers, delivery: JSON.parse(stored) as StoredDelivery, body });
   }

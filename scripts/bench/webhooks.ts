@@ -9,7 +9,7 @@ import { readEnv } from "../../core/platform/env.ts";
 import type { Runtime } from "../../core/platform/runtime.ts";
 import { createWebhook, deleteWebhook } from "../../core/webhooks/endpoints.ts";
 import { eventJob } from "../../core/webhooks/events.ts";
-import { signedHeaders, signerOf } from "../../core/webhooks/signature.ts";
+import { signedHeaders } from "../../core/webhooks/signature.ts";
 import { startRedis } from "../../fixtures/redis.ts";
 import { startWorkers } from "../../workers/run.ts";
 import { type BenchRow, quantile } from "./figures.ts";
@@ -163,7 +163,7 @@ function addressOf(server: Server): string {
 async function bareLoop({ receiver }: Stage): Promise<number> {
   const pool = new Pool(receiver, { connections: inFlight });
   const body = JSON.stringify({ type: "t", timestamp: "t", data });
-  const signers = [signerOf("whsec_c2VjcmV0c2VjcmV0c2VjcmV0")];
+  const signers = [{ secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0", until: Number.POSITIVE_INFINITY }];
   let left = endpoints * events;
   const started = performance.now();
   const lane = async () => {
