@@ -1,5 +1,6 @@
 import t from "tap";
 import ts from "typescript";
+import { clip, fold } from "../core/platform/characters.ts";
 import { languageOf, primaryLanguage, stem, stopWords } from "../core/platform/languages.ts";
 import { nodes, sources } from "../fixtures/sources.ts";
 import { languages, type Words, wordsOf } from "../schemas/languages.ts";
@@ -10,7 +11,7 @@ const markup = ["tel", "none", "font"];
 const letters = [
   "core/assistant/prompt.ts ɏ",
   "core/engines/search/words.ts ー",
-  ...["ß", "ς", "σ"].map((letter) => `core/platform/characters.ts ${letter}`),
+  ...["ß", "ς", "σ", "ı"].map((letter) => `core/platform/characters.ts ${letter}`),
 ];
 
 /** The paths of all values of a file, in any order. */
@@ -100,6 +101,26 @@ t.test("a page in a made-up language is read as English: word lists are cached b
   for (const tag of ["qaaqx", "qabcdefg-DE", "zz", "x", ""]) t.equal(primaryLanguage(tag), "en", tag);
   for (const [tag, code] of Object.entries({ "de-AT": "de", pl: "pl", "zh-Hant-TW": "zh", "fil-PH": "fil" }))
     t.equal(primaryLanguage(tag), code);
+});
+
+t.test("a letter with a stroke is the same without it, as people type in haste", async (t) => {
+  const typed = {
+    Łódź: "lodz",
+    "Đà Nẵng": "da nang",
+    Øl: "ol",
+    ışıklar: "isiklar",
+    IŞIKLAR: "isiklar",
+    Ħamrun: "hamrun",
+  };
+  for (const [written, plain] of Object.entries(typed)) t.equal(fold(written), plain);
+  t.equal(fold("þŋ"), "þŋ", "other letters remain");
+});
+
+t.test("a text without spaces is cut between characters as people see them", async (t) => {
+  const family = "👨‍👩‍👧‍👦";
+  t.equal(clip(family.repeat(60), 240), family.repeat(21));
+  t.equal(clip("कि".repeat(60), 101), "कि".repeat(50));
+  t.equal(clip(`a${"\u0301".repeat(500)}`, 240).length, 240, "one endless character");
 });
 
 t.test("a word of a language without a stemmer is cut to its first letters", async (t) => {

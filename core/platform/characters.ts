@@ -1,3 +1,5 @@
+import { lazy } from "./lazy.ts";
+
 /**
  * Invisible characters: controls, soft hyphens, zero-width and bidirectional marks, interlinear marks, tag characters and the second range
  * of variation selectors. The last two can hide whole sentences.
@@ -45,17 +47,24 @@ export function isLonger(text: string, limit: number): boolean {
   return text.length > limit && [...text].length > limit;
 }
 
-/** At most the first `limit` UTF-16 units, cut after a word if possible and never inside a code point. */
+/** At most the first `limit` UTF-16 units, cut after a word if possible and never inside a character as people see it. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
   return text.slice(0, /\s/.test(text[limit]!) ? limit : cutPoint(text, limit)).trimEnd();
 }
 
-/** Where to cut a text of more than `limit` UTF-16 units: after the last space of its second half, else between two code points. */
+/** Where to cut a text of more than `limit` UTF-16 units: after the last space of its second half, else between two visible characters. */
 export function cutPoint(text: string, limit: number): number {
   for (let at = limit - 1; at > limit / 2; at--) if (/\s/.test(text[at]!)) return at + 1;
+  const from = Math.max(0, limit - LONGEST_CHARACTER);
+  const { index } = seen.segment(text.slice(from, limit + 2)).containing(limit - from)!;
+  if (index > 0) return from + index;
   return /[\ud800-\udbff]/.test(text[limit - 1]!) ? limit - 1 : limit;
 }
+
+const seen = new Intl.Segmenter("und", { granularity: "grapheme" });
+/** In UTF-16 units: an emoji of a family has 11. */
+const LONGEST_CHARACTER = 64;
 
 /** A letter of a script without spaces or with agglutinated words, where pairs of letters replace words. */
 export const UNSPACED =
@@ -85,6 +94,15 @@ function asciiDigit(digit: string): string {
   return String(before % 10);
 }
 
+const STROKED = /[\u00df-\u024f]/g;
+/** Latin letters that differ from a plain one by a stroke, which is no mark: "l" for "ł" (Unicode Technical Standard 10). */
+const plainLetters = lazy(() => {
+  const { compare } = new Intl.Collator("en", { sensitivity: "base" });
+  const plain = [..."abcdefghijklmnopqrstuvwxyz"];
+  const stroked = Array.from({ length: 0x171 }, (_, at) => String.fromCharCode(0xdf + at));
+  return new Map(stroked.map((letter) => [letter, plain.find((one) => compare(letter, one) === 0)]));
+});
+
 /** Lower case without accents: `Öffnungszeiten` and `offnungszeiten` are one word. */
 export function fold(text: string): string {
   const lower = compatible(text).toLowerCase();
@@ -93,10 +111,12 @@ export function fold(text: string): string {
     : lower
         .replaceAll("ß", "ss")
         .replaceAll("ς", "σ")
+        .replaceAll("ı", "i")
         .replace(/[’‘]/g, "'")
         .normalize("NFD")
         .replace(ACCENTED, "$1")
-        .normalize("NFC");
+        .normalize("NFC")
+        .replace(STROKED, (letter) => plainLetters().get(letter) ?? letter);
 }
 
 /** True for two words that differ only in case, `-` and `_`: `inPerson`, `in-person` and `IN_PERSON` are one word. */

@@ -153,7 +153,7 @@ export function languageOf(text: string, fallback = "en"): string {
   const certain = detected.find(({ accuracy }) => accuracy >= CERTAIN)?.lang;
   const words = wordsRead(lower);
   for (const [code, score] of scores) {
-    const isTold = code === fallback || (score >= 1 && certain === undefined);
+    const isTold = code === fallback || (score >= 1 && (certain === undefined || !lettered.has(code)));
     if (code !== certain && isChance(words, code, isTold ? 1 : 2)) scores.delete(code);
   }
   if (scores.size === 0) return certain ?? fallback;

@@ -69,7 +69,7 @@ function sentencesOf(text: string): Range[] {
   });
 }
 
-/** The start of a text, cut after a sentence, else between two words, else between two code points. */
+/** The start of a text, cut after a sentence, else between two words, else between two characters. */
 function startOf(text: string): string {
   const whole = text.trimEnd();
   if (whole.length <= MAX_LENGTH) return whole;
