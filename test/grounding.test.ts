@@ -148,6 +148,16 @@ t.test("a date is the same day in each form, and no other day", async (t) => {
       ],
     ],
     [
+      "de",
+      "Die Messe ist vom 14.-18.06.2027. Der Markt ist am 13./14.02.2027. Der Laden ist vom 01.05.2027-03.06.2027 zu.",
+      [
+        "Die Messe ist vom 14. bis 18. Juni 2027.",
+        "Der Markt ist am 13. und 14. Februar 2027.",
+        "Der Laden ist vom 1. Mai bis 3. Juni 2027 zu.",
+      ],
+      ["Die Messe ist vom 15. bis 18. Juni 2027.", "Der Markt ist am 12. Februar 2027.", "Am 3. Mai ist der Laden zu."],
+    ],
+    [
       "fr",
       "Fermé du 1er au 20 août, ouvert le 2027-09-03.",
       ["Ouvert le 3 septembre 2027."],

@@ -6,9 +6,11 @@ import { alternatives } from "./phrases.ts";
 
 /** What may follow the hour of a time of day. */
 export const AFTER_HOUR = `(?:${alternatives("clock")}|h|[ap]\\.?m)\\b`;
-/** "16.04.2027", "6/3/27", "2027-04-16". */
+/** "16.04.2027", "6/3/27", "2027-04-16", and both ends of "16.4.2027-18.4.2027". */
 const FULL =
-  /(?<![\d./-])(?:(\d{4})-(\d{2})-(\d{2})|(\d{1,2})([./])\s?(\d{1,2})\5\s?(\d{4}|\d{2})|(\d{1,2})-(\d{1,2})-(\d{4}))(?![./-]?\d)/g;
+  /(?:(?<![\d./-])|(?<=\d\.-|[./]\d\d(?:\d\d)?-))(?:(\d{4})-(\d{2})-(\d{2})|(\d{1,2})([./])\s?(\d{1,2})\5\s?(\d{4}|\d{2})|(\d{1,2})-(\d{1,2})-(\d{4}))(?![./]?\d|-\d(?!\d?[./]))/g;
+/** The first day of "14.-18.6.2027" and "13./14.2.", whose month is that of the next one. */
+const FIRST = /(?<![\d.,:/-])(\d{1,2})\.\s?[-–/]\s?(?=\d{1,2}\.\s?(\d{1,2})\.)/g;
 /** "24.12." */
 const SHORT = /(?<![\d,/:.])(\d{1,2})\.\s?(\d{1,2})\.(?!\s?\d)/g;
 
@@ -35,7 +37,8 @@ export function withoutDates(text: string, language: string, add: (figure: strin
     if (year) add(`number ${year}`);
     return " ; ";
   };
-  let rest = text.replace(FULL, (match, ...[y, m, d, day, mark, month, year, first, second, last]) =>
+  const apart = isShort ? text.replace(FIRST, (match, day, month) => read(match, [day, month])) : text;
+  let rest = apart.replace(FULL, (match, ...[y, m, d, day, mark, month, year, first, second, last]) =>
     y
       ? read(match, [d, m, y])
       : first
