@@ -1314,6 +1314,8 @@ t.test("a word is read in another language only if nothing else matches it", asy
     pageSource("<h2>Security</h2><p>62 cameras see the yard.</p><h2>Sizes</h2><p>A student room costs £58.</p>"),
   ]);
   t.not(replyTo(storage, readQuestion("how much are your cameras", "en")).kind, "answer", "no Italian rooms");
+  const place = libraryFrom([pageSource("<h1>Find us</h1><p>Find us at Wharfe Mills.</p>")]);
+  t.not(replyTo(place, readQuestion("are you there on sundays", "en")).kind, "answer", "no Spanish weekend");
   const kennels = libraryFrom([
     pageSource("<h2>Walks</h2><p>Packs go out from 9:30.</p><h2>Rules</h2><p>The vet sees each dog.</p>"),
   ]);
