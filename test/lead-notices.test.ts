@@ -367,6 +367,22 @@ t.test("a mail about an erased person that was under way is not tried again", as
   );
 });
 
+t.test("what a mail server said of an erased person to the owner's mail is erased too", async (t) => {
+  const server = await startMailServer(t);
+  const words = "5.1.8 <ada@far.example>, the reply address, is unknown; so is Ada@FAR.example. Not nada@far.example";
+  server.refuseContent = () => ({ code: 550, words });
+  const { service, only, erase } = await toldOfAda(t, { env: { SMTP_URL: server.url } });
+  await eventually(async () => (await only())?.status === "FAILED");
+  const timeline = keys.messageEvents("acme", (await only()).messageId);
+  const said = async () => (await service.runtime.redis.lrange(timeline, 0, -1)).join("\n");
+  t.match(await said(), "ada@far.example");
+  await erase();
+  t.notMatch(await said(), /\bada@far/i);
+  t.match(await said(), "nada@far.example");
+  t.match(await said(), /5\.1\.8 <erased@erased\.invalid>/);
+  t.match((await only()).deliveries, [{ recipient: owner, status: "FAILED" }]);
+});
+
 t.test("a mail that was accepted although it was cancelled meanwhile is told as sent", async (t) => {
   const server = await startMailServer(t);
   server.delay = 1000;

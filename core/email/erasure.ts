@@ -114,9 +114,23 @@ async function replaceRecipient(
   });
 }
 
-/** A recipient's event without the address in any spelling: mail servers quote it in their reasons. */
+/** Replaces a person's address in what mail servers said of a message to somebody else; does nothing if there is no such message. */
+export async function eraseMentions(
+  { redis }: Runtime,
+  { handle, messageId, email }: Omit<MessageRecipient, "address"> & { email: string },
+): Promise<void> {
+  const timeline = keys.messageEvents(handle, messageId);
+  for (const [position, event] of (await redis.lrange(timeline, 0, -1)).entries()) {
+    const anonymous = withoutMentions(event, email);
+    if (anonymous !== event) await redis.lset(timeline, position, anonymous);
+  }
+}
+
+/** An event without the address in any spelling: mail servers quote it in their reasons. */
 function withoutMentions(event: string, recipient: string): string {
   const spellings = [recipient, asciiAddress(recipient) ?? recipient];
   const literal = spellings.map((text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
-  return event.replace(new RegExp(literal.join("|"), "giu"), ERASED_ADDRESS);
+  // Not the end or the beginning of another address.
+  const whole = `(?<![\\p{L}\\p{N}_.+-])(?:${literal.join("|")})(?!\\.?[\\p{L}\\p{N}_-])`;
+  return event.replace(new RegExp(whole, "giu"), ERASED_ADDRESS);
 }

@@ -10,7 +10,7 @@ export {
   reconcileEmailIdentity,
   scheduleNextCheck,
 } from "./domains.ts";
-export { erasePerson } from "./erasure.ts";
+export { eraseMentions, erasePerson } from "./erasure.ts";
 export { listMessageEvents } from "./events.ts";
 export {
   answerUnsubscribe,

@@ -6,6 +6,7 @@ import { findCampaign } from "../campaigns/face.ts";
 import {
   decideNotice,
   digestTexts,
+  eraseMentions,
   findMessage,
   readDigest,
   sendForHandle,
@@ -71,24 +72,35 @@ export async function withdrawNotices(runtime: Runtime, handle: string, leadIds:
   await transact(runtime.redis, (transaction) => {
     for (const leadId of leadIds) transaction.hset(keys.lead(handle, leadId), "erased", 1);
   });
-  const digests = new Map<string, string[]>();
+  const rounds = new Map<string, string[]>();
   for (const leadId of leadIds) {
-    const { notice: round = "mail", ...fields } = await runtime.redis.hgetall(keys.lead(handle, leadId));
+    const { notice: round = "mail", json = "{}", ...fields } = await runtime.redis.hgetall(keys.lead(handle, leadId));
+    const { email } = JSON.parse(json) as Partial<StoredLead>;
     if (round !== "mail") await runtime.redis.lrem(keys.leadDigest(handle, round), 0, leadId);
     const key = round === "mail" ? leadId : digestKey(round);
-    const onceKeys = await withdraw(runtime, handle, await onceDigests(runtime, handle, { key, fields }));
-    if (round !== "mail" && onceKeys.length > 0) digests.set(round, [...(digests.get(round) ?? []), ...onceKeys]);
+    const digests = await onceDigests(runtime, handle, { key, fields });
+    const onceKeys = await withdraw(runtime, handle, { digests, email });
+    if (round !== "mail" && onceKeys.length > 0) rounds.set(round, [...(rounds.get(round) ?? []), ...onceKeys]);
   }
-  return [...digests].map(([round, onceKeys]) => ({ round, onceKeys }));
+  return [...rounds].map(([round, onceKeys]) => ({ round, onceKeys }));
 }
 
-/** Cancels the unsent mails of these once-only keys, and returns the keys of the cancelled ones. */
-async function withdraw(runtime: Runtime, handle: string, digests: Set<string>): Promise<string[]> {
+/**
+ * Cancels the unsent mails of these once-only keys, and returns the keys of the cancelled ones. Mail servers may have quoted the person's
+ * address, which is erased from the events.
+ */
+async function withdraw(
+  runtime: Runtime,
+  handle: string,
+  { digests, email }: { digests: Set<string>; email: string | undefined },
+): Promise<string[]> {
   const cancelled: string[] = [];
   for (const digest of digests) {
     const once = keys.emailOnce(handle, digest);
     const messageId = await runtime.redis.get(once);
-    if (messageId !== null && (await isCancelled(runtime, handle, messageId))) cancelled.push(once);
+    if (messageId === null) continue;
+    if (await isCancelled(runtime, handle, messageId)) cancelled.push(once);
+    if (email) await eraseMentions(runtime, { handle, messageId, email });
   }
   return cancelled;
 }
