@@ -5,8 +5,9 @@ import { type Fact, layOut, type MailLayout } from "../engines/mail/mail.ts";
 import { canonicalAddress, distinctAddresses } from "../platform/address.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { eventWordsOf, readDue, recipientsOf } from "./booking-mails.ts";
+import { readDue, recipientsOf } from "./booking-mails.ts";
 import { bookingLayout } from "./booking-texts.ts";
+import { eventTypeRecords } from "./catalog.ts";
 
 /** Mails the owners of a handle once what the further mails of an hour would have told them, with the links to decide and to open. */
 export async function sendBookingDigest(
@@ -29,7 +30,7 @@ async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">) {
   const { handle, kind } = data;
   const stored = await readDue(runtime, data);
   if (stored === undefined) return undefined;
-  const { questions } = await eventWordsOf(runtime, handle, stored.eventTypeId);
+  const questions = (await eventTypeRecords.find(runtime, handle, stored.eventTypeId))?.bookingFields;
   const owners = (await recipientsOf(runtime, handle, { stored, kind })).filter(({ isOwner }) => isOwner);
   return owners.map((recipient) => ({
     owner: recipient.email,

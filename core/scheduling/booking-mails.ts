@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
+import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
 import { acceptOnce, decideNotice, findSender, mailsByService, sendForHandle } from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
@@ -13,14 +13,7 @@ import { fillPlaceholders } from "../platform/placeholders.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
-import {
-  bookingLayout,
-  type EventWords,
-  peopleFacts,
-  presentableName,
-  type Recipient,
-  withPresentableNames,
-} from "./booking-texts.ts";
+import { bookingLayout, peopleFacts, presentableName, type Recipient, withPresentableNames } from "./booking-texts.ts";
 import { eventTypeRecords } from "./catalog.ts";
 import { manageUrl } from "./event-types.ts";
 import { type BookingRecord, findBooking, statusAt, toBooking } from "./ledger.ts";
@@ -43,7 +36,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
   const senderId = (await findSender(runtime, handle, "CALENDAR"))?.senderId;
   const stored = await readDue(runtime, data);
   if (stored === undefined || (senderId === undefined && (await leaveToDigest(runtime, data)))) return;
-  const event = await eventWordsOf(runtime, handle, stored.eventTypeId);
+  const event = await eventTypeRecords.find(runtime, handle, stored.eventTypeId);
   const isUntold = senderId === undefined && kind !== "unrefunded";
   const recipients = await recipientsOf(runtime, handle, { stored, kind });
   for (const recipient of recipients.filter(({ isOwner }) => senderId || isOwner)) {
@@ -51,7 +44,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
       handle,
       // An owner answers the attendee, not the sender of the calendar.
       content: {
-        ...layOut(bookingLayout({ stored, kind, recipient, by, questions: event.questions, isUntold })),
+        ...layOut(bookingLayout({ stored, kind, recipient, by, questions: event?.bookingFields, isUntold })),
         ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
       attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),
@@ -93,11 +86,11 @@ export async function aboutBooking(
   handle: string,
   stored: BookingRecord,
 ): Promise<Record<"title" | "description", string>> {
-  const { questions } = await eventWordsOf(runtime, handle, stored.eventTypeId);
+  const event = await eventTypeRecords.find(runtime, handle, stored.eventTypeId);
   const language = spokenLanguage((await settingsOf(runtime.redis, handle)).language);
   const { title, attendee } = stored;
   const who = attendee.name;
-  const facts = peopleFacts(stored, { who, questions, language });
+  const facts = peopleFacts(stored, { who, questions: event?.bookingFields, language });
   const names = { title, name: presentableName(who) ?? attendee.email };
   return {
     title: fillPlaceholders(wordsOf(language).mails.booking.calendarTitle, names),
@@ -107,12 +100,12 @@ export async function aboutBooking(
 
 /** The booking as a calendar file for its visitor, with the handle's calendar address as organiser. */
 export async function visitorFile(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
-  const { description } = await eventWordsOf(runtime, handle, booking.eventTypeId);
+  const event = await eventTypeRecords.find(runtime, handle, booking.eventTypeId);
   const { language } = await settingsOf(runtime.redis, handle);
   const { manage } = wordsOf(spokenLanguage(booking.language, language)).mails.booking.actions;
   const link = `${manage}: ${manageUrl(runtime, handle, booking)}`;
   return calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
-    description: [description, link].filter(Boolean).join("\n\n"),
+    description: [event?.description, link].filter(Boolean).join("\n\n"),
   });
 }
 
@@ -123,12 +116,6 @@ async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer>
   const host = new URL(runtime.env.BASE_URL).hostname;
   const email = sender ? `${sender.localPart}@${sender.domain}` : `calendar@${host}`;
   return { name: (displayName ?? sender?.displayName) || handle, email, host };
-}
-
-/** The current texts of a booking's event type; empty if it was deleted. */
-export async function eventWordsOf(runtime: Runtime, handle: string, eventTypeId: string): Promise<EventWords> {
-  const stored = await eventTypeRecords.find(runtime, handle, eventTypeId);
-  return { questions: stored?.bookingFields ?? [], description: stored?.description ?? "" };
 }
 
 /** The booking of a mail; undefined if the mail is obsolete or must wait. */
@@ -222,7 +209,7 @@ function linksOf(
 interface FileView {
   stored: BookingRecord;
   recipient: Recipient;
-  event: EventWords;
+  event: StoredEventType | undefined;
 }
 
 /**
@@ -250,7 +237,7 @@ async function fileOf(runtime: Runtime, handle: string, { stored, recipient, eve
   const isOwners = recipient.as === "owner";
   const { title } = isOwners ? await aboutBooking(runtime, handle, stored) : booking;
   return calendarFile({ ...booking, title }, await organizerOf(runtime, handle), {
-    description: event.description,
+    description: event?.description ?? "",
     ...(isOwners && { owner: { email: recipient.email, name: recipient.host } }),
     ...(!recipient.isOwner && { uid: guestUid(booking) }),
   });

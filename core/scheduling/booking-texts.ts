@@ -20,12 +20,6 @@ export interface Recipient {
   links: (readonly [action: keyof Words["mails"]["booking"]["actions"], address: string])[];
 }
 
-/** The owner's texts of an event type: its description, and its questions. */
-export interface EventWords {
-  description: string;
-  questions: readonly BookingField[];
-}
-
 /** A booking as far as its mails and pages tell of it. */
 type PresentedBooking = Omit<BookingRecord, "buffers" | "reminderMinutes">;
 
@@ -34,7 +28,8 @@ interface BookingView {
   stored: PresentedBooking;
   kind?: MailKind | undefined;
   recipient: Pick<Recipient, "as" | "language">;
-  questions: EventWords["questions"];
+  /** Those of its event type; undefined if that was deleted. */
+  questions: readonly BookingField[] | undefined;
 }
 
 interface BookingMailView extends BookingView {
@@ -109,7 +104,7 @@ export function bookingFacts({ stored, kind, recipient, questions }: BookingView
 /** The attendees and their answers. */
 export function peopleFacts(
   { attendee, guests, answers }: Pick<Booking, "attendee" | "guests" | "answers">,
-  { who, questions, language }: { who: string | undefined; questions: EventWords["questions"]; language: string },
+  { who, questions = [], language }: Pick<BookingView, "questions"> & { who: string | undefined; language: string },
 ): Fact[] {
   const { facts: names } = wordsOf(language).mails.booking;
   const { email } = attendee;

@@ -8,13 +8,13 @@ import {
   type WrittenEvent,
   type WrittenMeeting,
 } from "../engines/calendars/calendars.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { Runtime } from "../platform/runtime.ts";
 import { storedZone } from "../platform/zones.ts";
 import { keys } from "../store/keys.ts";
 import { withLock } from "../store/lock.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway } from "../store/redis.ts";
-import { refundJobs } from "./booking-jobs.ts";
+import { mailJob, refundJobs } from "./booking-jobs.ts";
 import { aboutBooking } from "./booking-mails.ts";
 import { readBooking } from "./bookings.ts";
 import { credentialRecords, failureDetails } from "./credentials.ts";
@@ -225,10 +225,11 @@ async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Prom
     const booking: StoredBooking = { ...before, meetingUrl, syncStatus, updatedAt };
     // Recipients of a mail with another link get the new one.
     if (isLinked && before.meetingUrl) await runtime.redis.hset(keys.booking(handle, bookingUid), "linkless", 1);
-    const jobs = isLinked ? [linkMail(handle, before)] : [];
+    // It is sent if a mail went without the link, which may change again, each time with another version of the booking.
+    const mail = { ...mailJob(handle, before, { kind: "link" }), id: `mail-${bookingUid}-link-${before.version + 1}` };
     const isNew = before.syncStatus === "OK" && failure && !(await isDegraded(runtime, failure.account));
     const step = isNew ? "degraded" : "updated";
-    return { step, booking, about: failure && describeFailure(failure), jobs };
+    return { step, booking, about: failure && describeFailure(failure), jobs: isLinked ? [mail] : [] };
   });
   if (!failure) await runtime.redis.srem(keys.unsynced(handle), bookingUid);
 }
@@ -236,12 +237,6 @@ async function settle({ runtime, handle, stored, failure, ...sync }: Sync): Prom
 /** True for an account whose failure is known: it was reported then. */
 async function isDegraded(runtime: Runtime, { handle, credentialId }: ProviderAccount): Promise<boolean> {
   return (await credentialRecords.find(runtime, handle, credentialId))?.status === "DEGRADED";
-}
-
-/** It is sent if a mail went without the link. A link may change again, each time with another version of the booking. */
-function linkMail(handle: string, { bookingUid, sequence, version }: BookingRecord): Job {
-  const id = `mail-${bookingUid}-link-${version + 1}`;
-  return job("scheduling.mail", id, { handle, bookingUid, kind: "link", sequence });
 }
 
 function describeFailure({ account, error }: NonNullable<Sync["failure"]>): Record<string, unknown> {

@@ -6,9 +6,10 @@ import type { Fact } from "../engines/mail/mail.ts";
 import { addressDigest } from "../platform/address.ts";
 import { insteadOf } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
-import { eventWordsOf, mailsVisitors } from "./booking-mails.ts";
+import { mailsVisitors } from "./booking-mails.ts";
 import { bookingFacts } from "./booking-texts.ts";
 import { confirmBooking, declineBooking } from "./bookings.ts";
+import { eventTypeRecords } from "./catalog.ts";
 import { type BookingRecord, findBooking, statusAt } from "./ledger.ts";
 import { type OwnerLink, readOwnerLink } from "./owner-links.ts";
 
@@ -102,12 +103,12 @@ async function visitOf(
   { link, stored, state }: LinkedBooking & { state: OwnerState },
 ): Promise<OwnerVisit> {
   const { handle } = link;
-  const [settings, { questions }] = await Promise.all([
+  const [settings, event] = await Promise.all([
     settingsOf(runtime.redis, handle),
-    eventWordsOf(runtime, handle, stored.eventTypeId),
+    eventTypeRecords.find(runtime, handle, stored.eventTypeId),
   ]);
   const language = spokenLanguage(visitorLanguage, settings.language);
   const isShown = state !== "expired" && state !== "over";
-  const facts = isShown ? bookingFacts({ stored, recipient: { as: "owner", language }, questions }) : [];
-  return { state, language, host: settings.displayName ?? handle, facts };
+  const view = { stored, recipient: { as: "owner", language }, questions: event?.bookingFields } as const;
+  return { state, language, host: settings.displayName ?? handle, facts: isShown ? bookingFacts(view) : [] };
 }
