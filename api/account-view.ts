@@ -58,17 +58,24 @@ function stepContent(step: SignInStep, { runtime: { env } }: Request, words: Wor
   return { title: doneTitle, body: html`<p>${sentence(done, { email: step.email, service })}</p>\n${onward}` };
 }
 
-/** The form for the address. A signed-in browser also gets a link to continue, and the form switches accounts. */
+/** The form for the address. A signed-in browser also gets a link to continue and a way to sign out, and the form switches accounts. */
 function emailForm(
   step: Step<"email">,
   words: Words,
   { service, onward: usual }: { service: string; onward: Part },
 ): CardContent {
   const { returnTo, problem, session, email: entered = "" } = step;
-  const { title, done, goOn, intro, other, ended, email, send } = words.signIn;
+  const { title, done, goOn, intro, other, ended, email, send, signOut } = words.signIn;
   const wrong = problem && { email: words.mistakes.email, ended }[problem];
   const onward = session?.location ? cardLink(goOn, session.location) : usual;
-  const body = html`${session && html`<p>${sentence(done, { email: session.email, service })}</p>\n${onward}\n<hr>\n`}<p>${session ? other : intro}</p>
+  const known =
+    session &&
+    html`<p>${sentence(done, { email: session.email, service })}</p>
+${onward}
+<form method="post">${hiddenInputs({ returnTo, signOut: "1" })}<button class="quiet">${signOut}</button></form>
+<hr>
+`;
+  const body = html`${known}<p>${session ? other : intro}</p>
 <form method="post">
 ${problemOf(wrong)}
 <label>${email}<input type="email" name="email" value="${entered}" autocomplete="email"${!session && html` autofocus`} required maxlength="254"${problem === "email" && describedBy(wrong)}></label>

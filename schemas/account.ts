@@ -131,6 +131,7 @@ export const signInForm = s.object({
   email: s.optional(s.string({ maxLength: 320 })),
   signInId,
   code: s.optional(s.string({ maxLength: 32 })),
+  signOut: s.optional(s.string()),
   returnTo,
   origin: s.optional(s.string()),
   host: s.optional(s.string()),

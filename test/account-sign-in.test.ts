@@ -141,6 +141,24 @@ t.test("signing in again ends the browser's earlier session, and no other one", 
   t.same(await Promise.all([first, elsewhere, second].map(statusOf)), [401, 200, 200]);
 });
 
+t.test("a person signs out on the sign-in page, which other sites can't make the browser do", async (t) => {
+  const { service, inbox } = await startSignIn(t);
+  const signInId = await askForCode(service);
+  const cookie = cookiesOf(await post(service, { signInId, code: await codeAt(inbox) }).expect(200));
+  const signedIn = /You are signed in/;
+  const open = async () => (await service.visitor.get("/login").set("Cookie", cookie).expect(200)).text;
+  const [form] = /<form.*name="signOut".*Sign out<\/button><\/form>/.exec(await open()) ?? [];
+  t.ok(form);
+  const signOut = () => post(service, { returnTo: "/docs", signOut: "1" }).set("Cookie", cookie);
+  await signOut().set("Origin", "https://evil.example").expect(403);
+  t.match(await open(), signedIn);
+  const { text } = await signOut().set("Accept", "text/html").expect(200);
+  t.match(text, /name="email".*name="returnTo" value="\/docs"/s);
+  t.notMatch(text, signedIn);
+  t.notMatch(await open(), signedIn);
+  await signOut().expect(200);
+});
+
 t.test("reloading a page of the sign-in in a browser sends nothing again", async (t) => {
   const { service, inbox } = await startSignIn(t);
   const browse = (fields: Record<string, string>) => post(service, fields).set("Accept", "text/html");

@@ -80,10 +80,16 @@ export async function openSignIn(
   return { step: "email", returnTo, session: { email: session.email ?? session.userId, location } };
 }
 
-/** The next step: mails a code, or checks one. Responses are the same for addresses without a user. */
+/** The next step: mails a code, checks one, or signs the browser out. Responses are the same for addresses without a user. */
 export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
   mustBeOwnPage(runtime.env, input);
+  if (input.signOut !== undefined) return signOut(runtime, input);
   return input.signInId === undefined ? askForCode(runtime, input, caller) : tryCode(runtime, input);
+}
+
+async function signOut(runtime: Runtime, { cookie, returnTo = "" }: Infer<typeof signInForm>): Promise<SignInStep> {
+  await endSessionOf(runtime, cookie);
+  return { step: "email", returnTo };
 }
 
 /** Rejects cross-site sign-in forms. Programs send no origin. */
@@ -166,17 +172,18 @@ async function tryCode(runtime: Runtime, input: Infer<typeof signInForm>): Promi
   );
   if (result === "authorised") {
     const welcomed = await welcome(runtime, { userId, email, device: deviceName(input.userAgent) }, returnTo);
-    await endEarlierSession(runtime, input.cookie);
+    // A person who signs in with another account means to leave the first one.
+    await endSessionOf(runtime, input.cookie);
     return welcomed;
   }
   if (result !== "wrong") return { step: "email", returnTo, problem: "ended", email: input.email };
   return { step: "code", returnTo, signInId, email: (await redis.hget(attempt, "email")) ?? "", problem: "wrong" };
 }
 
-/** Ends the session that the browser had before: a person who signs in with another account means to leave the first one. */
-async function endEarlierSession(runtime: Runtime, cookie: string | undefined): Promise<void> {
-  const earlier = await sessionOfCookie(runtime, cookie);
-  if (earlier?.sessionId) await removeSession(runtime.redis, earlier.userId, earlier.sessionId);
+/** Ends the session of a browser, if it has one. */
+async function endSessionOf(runtime: Runtime, cookie: string | undefined): Promise<void> {
+  const session = await sessionOfCookie(runtime, cookie);
+  if (session?.sessionId) await removeSession(runtime.redis, session.userId, session.sessionId);
 }
 
 async function welcome(
