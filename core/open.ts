@@ -26,6 +26,17 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     );
   const redis = connectLogged();
   const queues = new Queues({ redis, bull: connectLogged({ forJobs: true }), log });
+  try {
+    return await openWith({ env, log, redis, queues });
+  } catch (error) {
+    // Open connections would keep the process alive.
+    await queues.close();
+    redis.disconnect();
+    throw error;
+  }
+}
+
+async function openWith({ env, log, redis, queues }: Pick<Runtime, "env" | "log" | "redis"> & { queues: Queues }) {
   // The client would go on with database 0 if the server lacks the other one.
   if ((redis.options.db ?? 0) !== 0) await redis.select(redis.options.db as number);
   const own = await signingKey({ redis, env });

@@ -18,11 +18,15 @@ async function everything({ runtime: { redis } }: Service): Promise<Map<string, 
   return new Map(await Promise.all(names.map(async (name) => [name, String(await redis.dumpBuffer(name))] as const)));
 }
 
+/** A job that fails at once: only a newer deploy could read it, and none has come within a week. */
+const unreadable = { delay: 1, timestamp: Date.now() - 8 * 86_400_000 };
+
 t.test("failed jobs are listed with their handle, without other data, and are retried on command", async (t) => {
   const service = await startService(t, { workers: true });
   const admin = adminOf(t, service);
   const queue = service.runtime.queues.queue("knowledge");
-  await queue.add("knowledge.index", { handle: "acme", secret: "content" }, { jobId: "knowledge.index-broken" });
+  const broken = { jobId: "knowledge.index-broken", ...unreadable };
+  await queue.add("knowledge.index", { handle: "acme", secret: "content" }, broken);
   const [shown] = await eventually(async () => {
     const { result } = await admin("failed-jobs");
     return (result.jobs as Record<string, unknown>[]).length > 0 && (result.jobs as Record<string, unknown>[]);
@@ -33,7 +37,7 @@ t.test("failed jobs are listed with their handle, without other data, and are re
     name: "knowledge.index",
     handle: "acme",
     attempts: 1,
-    failedReason: /invalid_request/,
+    failedReason: /newer deploy/,
   });
   t.notMatch(JSON.stringify(shown), /content/);
   const failedAt = (await queue.getJob("knowledge.index-broken"))?.finishedOn ?? 0;
@@ -52,9 +56,19 @@ t.test("a failed attempt of a job is logged with its handle", async (t) => {
   t.intercept(runtime.log, "warn", {
     value: (fields: object, event: string) => void logged.push({ event, ...fields }),
   });
-  await runtime.queues.queue("knowledge").add("knowledge.index", { handle: "acme" }, { jobId: "broken" });
+  await runtime.queues
+    .queue("knowledge")
+    .add("knowledge.index", { handle: "acme" }, { jobId: "broken", ...unreadable });
   await eventually(() => logged.length > 0);
   t.match(logged, [{ event: "queue.job.failed", job: "knowledge.index", handle: "acme", attempt: 1 }]);
+});
+
+t.test("a command that can't open the secrets of the installation says so and ends", async (t) => {
+  const service = await startService(t);
+  await service.handle("acme");
+  const admin = adminOf(t, service, { SECRET_KEY: Buffer.alloc(32, "another").toString("base64") });
+  const ended = await Promise.race([admin("erase-handle", "--handle", "acme"), sleep(20_000)]);
+  t.match(ended, { code: 1, error: { detail: /^Sealed with a key that is not known here/ } });
 });
 
 t.test("documents of an unknown handle are not indexed again", async (t) => {
