@@ -265,6 +265,21 @@ t.test("a cookie of an erased handle opens no page of another owner who takes it
   t.match(await visit(), "teaser");
 });
 
+t.test("an access code of an erased handle opens no page of another owner who takes its name", async (t) => {
+  const shop = await open(t);
+  const { service } = shop;
+  await buy(shop, "ada@far.example");
+  const [mail] = await mailed(shop, "ada@far.example", 1);
+  const { location = "" } = (await service.visitor.get(linkIn(mail)).expect(303)).headers;
+  t.match(location, "access=");
+  await eraseHandle(service.runtime, "acme");
+  const next = await service.handle("acme", { account: "acct_next", owner: "user_next" });
+  await next.post("/v2/handles/acme/pages").send(course).expect(201);
+  const { text, headers } = await service.visitor.get(location.replace(/^http:\/\/[^/]+/, "")).expect(200);
+  t.match(text, "teaser");
+  t.equal(headers["set-cookie"], undefined);
+});
+
 t.test("a payment that is reported after its handle was erased is none of a later one of its name", async (t) => {
   const shop = await open(t);
   const { service, stripe } = shop;

@@ -153,7 +153,8 @@ async function accessCode(
   { payment, isReceipt }: AccessGrant,
 ): Promise<string> {
   const code = id("pac_");
-  const granted = [handle, pageSlug, tokenOf(payment), ...(isReceipt ? ["receipt"] : [])].join(" ");
+  const origin = await originOf(redis, handle);
+  const granted = [handle, pageSlug, tokenOf(payment), isReceipt ? "receipt" : "", origin].join(" ");
   await redis.set(keys.pageAccess(code), granted, "EX", CODE_TTL_SECONDS);
   return code;
 }
@@ -166,15 +167,17 @@ async function redeem(
   const { env, redis } = runtime;
   if (input.access === undefined) return undefined;
   const key = keys.pageAccess(input.access);
-  const [handle, pageSlug, token = "", receipt] = (await redis.get(key))?.split(" ") ?? [];
+  const [handle, pageSlug, token = "", receipt, origin] = (await redis.get(key))?.split(" ") ?? [];
   // A code that is entered at another page stays valid for its own. Of two browsers at once one gets it.
   if (handle !== input.handle || pageSlug !== input.pageSlug || (await redis.del(key)) === 0) return undefined;
+  // The code of an erased handle opens nothing of a later one of its name.
+  if (origin !== undefined && origin !== (await originOf(redis, handle))) return undefined;
   if (await isRefunded(runtime, handle, token)) return undefined;
   const until = Math.floor(Date.now() / 1000) + ACCESS_TTL_SECONDS;
   const mac = sign(env, "page access", accessText(input, String(until), token));
   const value = [until, token, mac].filter(Boolean).join(".");
   const cookie = pageCookie(runtime, [accessCookie(input), value], ACCESS_TTL_SECONDS);
-  return { cookie, isReceipt: receipt !== undefined };
+  return { cookie, isReceipt: receipt === "receipt" };
 }
 
 function pageCookie({ env }: Runtime, [name, value]: [string, string], seconds: number): string {
