@@ -2264,3 +2264,11 @@ t.test("the particles and endings of a Japanese question are no words", (t) => {
   t.match(asked("サウナはいくらですか"), { kind: "none" });
   t.end();
 });
+
+t.test("a day is the same in a language without a file", (t) => {
+  const hours =
+    "<h1>Godziny otwarcia</h1><dl><dt>poniedziałek</dt><dd>nieczynne</dd><dt>sobota</dt><dd>9:00–13:00</dd></dl>";
+  const library = libraryFrom([pageSource(hours, { language: "pl" })]);
+  t.match(replyTo(library, readQuestion("Are you open on Saturday?", "en")), { kind: "answer", markdown: /9:00/ });
+  t.end();
+});

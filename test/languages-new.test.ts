@@ -9,5 +9,5 @@ t.test("a file gives its language small words, though no stemmer knows it", asyn
   t.equal(languageOf("Czy jest parking?", "en"), "pl");
   t.equal(stem("bicyklami", "pl"), stem("bicykle", "pl"));
   const { termsIn } = await import("../core/engines/answers/words.ts");
-  t.same(termsIn("Czy można płacić kartą?", "pl"), ["placic", "karta"]);
+  t.same(termsIn("Czy można płacić kartą?", "pl"), ["placi", "karta"]);
 });

@@ -85,7 +85,7 @@ const list = ["FT._LIST"];
 const infoWords = ["FT.INFO", "knowledge-v3"];
 const infoVectors = ["FT.INFO", "knowledge-v3-4"];
 const counted = ["LIMIT", "0", "0", "DIALECT", "2"];
-const countOutdated = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} -@termsVersion:{5}", ...counted];
+const countOutdated = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} -@termsVersion:{6}", ...counted];
 const countAll = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @dimensions:[1 +inf]", ...counted];
 const countFitting = ["FT.SEARCH", "knowledge-v3", "@handle:{acme} @model:{test} @dimensions:[4 4]", ...counted];
 /** The time of all indexes, which stands still while a test runs. */
@@ -330,7 +330,7 @@ for (const protocol of ["RESP2", "RESP3"] as const) {
       await writeDocument(redis, { handle, documentId: documentId!, chunks: [{ text: text! }] });
     const of = `@handle:{mixed\\-${protocol.toLowerCase()}}`;
     const both = ["hauser", "haus"].map((term) => `(${of}=>{$weight:0} @terms:(${term}))`).join("|");
-    double.on(countOutdated.with(2, `${of} -@termsVersion:{5}`), nothing).on(searchWords.with(2, both), nothing);
+    double.on(countOutdated.with(2, `${of} -@termsVersion:{6}`), nothing).on(searchWords.with(2, both), nothing);
     t.same(summary(await index.search({ handle, text: "die Häuser", tags: [], limit: 5 })), ["lexical", false]);
   });
 

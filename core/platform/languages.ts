@@ -97,7 +97,7 @@ const OTHER_LETTER = /(?!\p{Script=Latin})[\p{L}\p{M}]/gu;
 const lettered: ReadonlySet<string> = new Set(supportedLanguages.map(toISO2));
 const stems = new LRUCache<string, string>({ max: 50_000 });
 
-/** The stem of a word (Snowball); its first letters if the language has no stemmer, as "kosztu" for "kosztuje" and "kosztują". */
+/** The stem of a word (Snowball); its first letters if the language has no stemmer, such as "koszt" for "kosztuje" and "kosztują". */
 export function stem(word: string, language: string): string {
   const key = `${language} ${word}`;
   const known = stems.get(key);
@@ -107,9 +107,9 @@ export function stem(word: string, language: string): string {
   return stemmed;
 }
 
-/** The first letters of a word: nearly as good as a stemmer (Can et al., Information Retrieval on Turkish Texts, JASIST 2008). */
+/** The first letters of a word: nearly as good as a stemmer (Can et al., Information Retrieval on Turkish Texts, 2008). */
 function root(word: string): string {
-  return firstCharacters(word, 6);
+  return firstCharacters(word, 5);
 }
 
 /** Stop words of a language in lower case; empty for an unknown language. */

@@ -21,9 +21,11 @@ const ALL_LANGUAGES = "";
 const matterTable = lazyByKey((scope) => {
   const mattersOf = new Map<string, Set<string>>();
   const termsOf = new Map<string, Set<string>>();
-  const inScope = Object.entries(languages).filter(([language]) => scope === ALL_LANGUAGES || scope === language);
-  for (const [language, { answers }] of inScope)
-    for (const [matter, words] of [...Object.entries(answers.matters), ...calendarMatters(language)])
+  for (const language of scope === ALL_LANGUAGES ? Object.keys(languages) : [scope])
+    for (const [matter, words] of [
+      ...Object.entries(languages[language]?.answers.matters ?? {}),
+      ...calendarMatters(language),
+    ])
       for (const term of termsIn(words, language)) {
         mattersOf.set(term, (mattersOf.get(term) ?? new Set()).add(matter));
         termsOf.set(matter, (termsOf.get(matter) ?? new Set()).add(term));
@@ -31,7 +33,7 @@ const matterTable = lazyByKey((scope) => {
   return { mattersOf, termsOf };
 });
 
-/** The days of the week and the months are matters too: "Sonntag" for "Sundays". The language files add short names that aren't words. */
+/** The days of the week and the months of each language: "Sonntag" for "Sundays". The language files add short names that aren't words. */
 function calendarMatters(language: string): [matter: string, name: string][] {
   const namesIn = (code: string) => [...calendarNames(code, "weekday"), ...calendarNames(code, "month")];
   const names = namesIn(language);

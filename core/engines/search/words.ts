@@ -7,7 +7,7 @@ import type { FoundPassage } from "../../platform/runtime.ts";
  * Increment it with each change of what `passageTerms` returns: the search module stores terms, and those of different versions don't
  * match.
  */
-export const termsVersion = "5";
+export const termsVersion = "6";
 
 const ASCII = /^[a-z0-9]*$/;
 const TOKEN = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{M}]+)*(?:[-‐‑](?=[\p{L}\p{N}]))?/gu;
