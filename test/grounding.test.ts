@@ -113,6 +113,24 @@ t.test("three decimals after a thousands separator are decimals", async (t) => {
   }
 });
 
+t.test("a table of prices without VAT says its prices, and one of what is not included no inclusion", async (t) => {
+  const table = (caption: string) =>
+    libraryFrom([
+      pageSource(
+        `<h2>Rooms</h2><table><caption>${caption}</caption><tr><th>Room</th><th>A day</th></tr><tr><td>Attic</td><td>£90</td></tr></table>`,
+      ),
+    ]);
+  for (const caption of ["Prices exclude VAT", "All prices, VAT not included", "Prices excluding 20 % VAT"])
+    passes(t, ["The attic costs £90 a day."], table(caption));
+  goes(t, ["The attic is included."], table("Not included"));
+});
+
+t.test("a bound is an end of a span in words", async (t) => {
+  const from = libraryFrom([pageSource("<h2>Freezing</h2><p>Freeze your membership for one to three months.</p>")]);
+  passes(t, ["Freeze your membership for up to three months."], from);
+  goes(t, ["Freeze your membership for up to four months."], from);
+});
+
 t.test("a date in digits is its day, month and year", async (t) => {
   const from = libraryFrom([documentSource("## Anmeldung\n\nAnmeldung bis 16.04.2027, danach ist der Kurs voll.")]);
   passes(t, ["Anmeldung bis 16.4.2027.", "Anmeldung bis 2027."], from);

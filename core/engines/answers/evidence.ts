@@ -109,8 +109,10 @@ function daysAgree(witness: Witness, all: readonly Witness[], { days, figures }:
 }
 
 /** A price isn't "at least" that price; "14 days or more" is a bound too, and "4 to 8" or "14 days before" one of both kinds. */
-function boundsAgree({ text, unit }: Witness, { bounds, figures }: Claim): boolean {
+function boundsAgree({ text, unit, atoms }: Witness, { bounds, figures }: Claim): boolean {
   if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
+  const isPriced = figures.some((figure) => figure.startsWith("amount "));
+  if (!isPriced && atoms.some(({ spans }) => spans.some(({ ends: [least, most] }) => least < most))) return true;
   const said = boundsIn(text, unit.section.language);
   const isRaised = (kind: (typeof bounds)[number]) => kind === "atLeast" || kind === "more";
   if (bounds.every(isRaised) && said.length > 0 && said.every((kind) => kind === "atMost")) return false;

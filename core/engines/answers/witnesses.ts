@@ -116,12 +116,13 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   const whole = [readLine(text, language), ...linesOf(above)];
   const all = [...whole, ...linesOf([...headings, ...columns])];
   const figures = all.flatMap((line) => [...line.figures]);
-  // "Not included" negates what it introduces: as a heading its items, but no row and no sentence. "No" answers the question of a heading.
+  // "Not included" negates what it introduces: as a heading its items, but no row and no sentence; "excluding VAT" above rows negates the
+  // tax. "No" answers the question of a heading.
   const isOwn = kind === "row" || (kind === "text" && /[.!?]$/.test(text));
   const isDenied = above.some((line, at) =>
     line.endsWith("?")
       ? isNegated(text.split(" ", 1)[0]!, language)
-      : lineOf(line, language).isNegated && !(isOwn && at === 0),
+      : lineOf(line, language).isNegated && !(isOwn && (at === 0 || isAbout(["tax"], line, language))),
   );
   return {
     unit,
