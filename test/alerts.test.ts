@@ -9,7 +9,7 @@ import { sourceText } from "../fixtures/sources.ts";
 /** Labels that Prometheus itself adds, and words of its language. */
 const ofPrometheus = ["up"];
 const language =
-  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason|route)$/;
+  /^(sum|rate|histogram_quantile|by|le|min|max|delta|predict_linear|queue|job|state|kind|status|web|generation|reason|route|and|increase)$/;
 
 const expressions = [...sourceText("docs/alerts.yml").matchAll(/^ +expr: (.*)$/gm)].map(
   ([, expression]) => expression ?? "",
