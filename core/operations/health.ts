@@ -49,8 +49,9 @@ export type Stats = Awaited<ReturnType<typeof stats>>;
 
 /**
  * Reads the figures; rejects without Redis. `outboxAgeSeconds` is the age of the oldest change whose jobs may still be in an outbox; 0 if
- * there is none. `mailAttempts` counts attempts to send a mail by their outcome. `mailWaitSeconds` is how long no worker has polled a handle's due mail: the mail server is away, or too slow.
- * `isDataLost` is true if Redis no longer has the signing key that this process started with.
+ * there is none. `mailAttempts` counts attempts to send a mail by their outcome. `mailWaitSeconds` is how long no worker has polled a
+ * handle's due mail: the mail server is away, or too slow. `isDataLost` is true if Redis no longer has the signing key that this process
+ * started with.
  */
 export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "signingKey">) {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
