@@ -241,6 +241,23 @@ t.test("a queued job that only a newer deploy can read waits a week for it, and 
   }
 });
 
+t.test("a job that waits for a newer deploy is logged ever more rarely", async (t) => {
+  const service = await startService(t);
+  const logged: string[] = [];
+  t.intercept(service.runtime.log, "warn", { value: (_fields: object, event: string) => void logged.push(event) });
+  const queue = service.runtime.queues.queue("knowledge");
+  await queue.add("knowledge.invented", { handle: "acme" }, { jobId: "new" });
+  await service.startWorkers(["knowledge"]);
+  for (let starts = 1; starts <= 9; starts++) {
+    const waiting = await eventually(async () => {
+      const one = await queue.getJob("new");
+      return one?.attemptsStarted === starts && (await one.isDelayed()) && one;
+    });
+    await waiting.promote();
+  }
+  t.equal(logged.filter((event) => event === "queue.job.failed").length, 4, "at the 1st, 2nd, 4th and 8th try");
+});
+
 t.test("a job listens to its process only while it runs, and hears that it stops", async (t) => {
   const { runtime } = await startService(t);
   const stopping = new AbortController();

@@ -154,7 +154,9 @@ function waitForNewer({ log }: Runtime, bull: BullJob, token: string | undefined
   const error = `Only a newer deploy can read this job: ${job}`;
   const waitedMs = Date.now() - bull.timestamp - (bull.opts.delay ?? 0);
   if (waitedMs > NEWER_WAIT_MS) throw new UnrecoverableError(error);
-  log.warn({ queue, job, handle: data?.handle, attempt, error }, "queue.job.failed");
+  // A rollback may leave thousands of them, and each is tried every minute: their 1st, 2nd, 4th, 8th … try tells enough.
+  if (Number.isInteger(Math.log2(bull.attemptsStarted)))
+    log.warn({ queue, job, handle: data?.handle, attempt, error }, "queue.job.failed");
   const [shortest, longest] = NEWER_PAUSES_MS;
   return delayJob(bull, Date.now() + Math.min(Math.max(waitedMs, shortest), longest), token);
 }
