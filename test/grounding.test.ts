@@ -131,6 +131,14 @@ t.test("a bound is an end of a span in words", async (t) => {
   goes(t, ["Freeze your membership for up to four months."], from);
 });
 
+t.test("a limit is an upper bound", async (t) => {
+  const from = libraryFrom([
+    documentSource("## Uploads\n\n| What | Limit |\n| --- | --- |\n| Size of a film | 5 MB |"),
+  ]);
+  passes(t, ["A film may be at most 5 MB."], from);
+  goes(t, ["A film must be at least 5 MB.", "A film may be at most 6 MB."], from);
+});
+
 t.test("a date in digits is its day, month and year", async (t) => {
   const from = libraryFrom([documentSource("## Anmeldung\n\nAnmeldung bis 16.04.2027, danach ist der Kurs voll.")]);
   passes(t, ["Anmeldung bis 16.4.2027.", "Anmeldung bis 2027."], from);
