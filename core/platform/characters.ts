@@ -57,12 +57,14 @@ export function clip(text: string, limit: number): string {
 export function cutPoint(text: string, limit: number): number {
   for (let at = limit - 1; at > limit / 2; at--) if (/\s/.test(text[at]!)) return at + 1;
   const from = Math.max(0, limit - LONGEST_CHARACTER);
-  const { index } = seen.segment(text.slice(from, limit + 2)).containing(limit - from)!;
+  const { index } = segmenter()
+    .segment(text.slice(from, limit + 2))
+    .containing(limit - from)!;
   if (index > 0) return from + index;
   return /[\ud800-\udbff]/.test(text[limit - 1]!) ? limit - 1 : limit;
 }
 
-const seen = new Intl.Segmenter("und", { granularity: "grapheme" });
+const segmenter = lazy(() => new Intl.Segmenter("und", { granularity: "grapheme" }));
 /** In UTF-16 units: an emoji of a family has 11. */
 const LONGEST_CHARACTER = 64;
 

@@ -148,8 +148,8 @@ export function languageOf(text: string, fallback = "en"): string {
   // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too.
   const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : 0;
   for (const [code, score] of scores) if (!languages[code] && score <= least) scores.delete(code);
-  const all = lettered.has(fallback) ? detectAll(sample) : [];
-  const detected = all.filter(({ accuracy }) => accuracy >= SURE);
+  const guessed = lettered.has(fallback) ? detectAll(sample) : [];
+  const detected = guessed.filter(({ accuracy }) => accuracy >= SURE);
   const certain = detected.find(({ accuracy }) => accuracy >= CERTAIN)?.lang;
   const words = wordsRead(lower);
   for (const [code, score] of scores) {
@@ -158,11 +158,11 @@ export function languageOf(text: string, fallback = "en"): string {
   }
   if (scores.size === 0) return certain ?? fallback;
   // Only languages with a file have hints, so one word says nothing against another language.
-  const isHint = wordsRead(lower).length === 1 && Math.max(...scores.values()) <= HINT;
+  const isHint = words.length === 1 && Math.max(...scores.values()) <= HINT;
   if (isHint && !languages[fallback]) return fallback;
   // Words that both languages have say little, as most words of Danish are Norwegian too, and their letters nothing: "no", "ok", "hotel".
   if ((scores.get(fallback) ?? 0) * CLEAR_LEAD >= Math.max(...scores.values())) return fallback;
-  const weight = Math.max(MIN_LETTERS_WEIGHT, LETTERS_SHARE * wordsRead(lower).length);
+  const weight = Math.max(MIN_LETTERS_WEIGHT, LETTERS_SHARE * words.length);
   for (const { lang, accuracy } of detected) scores.set(lang, (scores.get(lang) ?? 0) + accuracy * weight);
   const best = Math.max(...scores.values());
   if (scores.get(fallback) === best) return fallback;

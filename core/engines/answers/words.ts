@@ -1,7 +1,7 @@
 import { wordsOf } from "../../../schemas/languages.ts";
 import { compatible, fold, UNSPACED } from "../../platform/characters.ts";
 import { grammarOf, stem, stopWords } from "../../platform/languages.ts";
-import { lazyByKey } from "../../platform/lazy.ts";
+import { lazy, lazyByKey } from "../../platform/lazy.ts";
 import { alternatives } from "./phrases.ts";
 
 /** A word of a text. */
@@ -26,7 +26,7 @@ const ONE = new RegExp(`^(?:${alternatives("one", "articles")}) ?`);
 const MAX_TERM_LENGTH = 40;
 
 /** By dictionary, and in time that is quadratic in the length. */
-const segmenter = new Intl.Segmenter("und", { granularity: "word" });
+const segmenter = lazy(() => new Intl.Segmenter("und", { granularity: "word" }));
 const SEGMENTED = /.{1,100}/gsu;
 /** Particles and endings of Japanese; hardly any noun is as short in Hiragana. */
 const ENDING = /^\p{Script=Hiragana}{1,3}$/u;
@@ -104,7 +104,7 @@ function wordOf(written: string, language: string): Word {
 /** The words of a text without spaces, and their letters in pairs, since a dictionary cuts compounds in more than one way. */
 function addUnspaced(found: Word[], token: string, language: string): void {
   for (const run of token.match(SEGMENTED) ?? [])
-    for (const { segment } of segmenter.segment(run)) {
+    for (const { segment } of segmenter().segment(run)) {
       if (!UNSPACED.test(segment)) found.push(wordOf(segment, language));
       else if (ENDING.test(segment)) found.push({ written: segment, text: fold(segment), terms: [] });
       else addPairs(found, fold(segment));
