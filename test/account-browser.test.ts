@@ -167,6 +167,19 @@ async function run(t: Test): Promise<void> {
     }
   });
 
+  await t.test("a code that is pasted at once, on the way back from the mail, is sent", async (t) => {
+    const { service, inbox } = await startWithBuiltin(t);
+    const page = await openPage(t, browser, service.runtime.env.LOGIN_URL);
+    await page.getByLabel("Email address").fill("user_acme@example.com");
+    await page.evaluate("dispatchEvent(new Event('focus'))");
+    await page.keyboard.press("Enter");
+    const code = page.getByLabel("Code");
+    await code.fill(await eventually(() => inbox.codeFor("user_acme@example.com")));
+    await page.evaluate("dispatchEvent(new Event('focus'))");
+    await code.press("Enter");
+    await page.getByText("You are signed in").waitFor();
+  });
+
   await t.test("the sign-in pages are readable in the dark", async (t) => {
     const { service } = await startWithBuiltin(t);
     const page = await openPage(t, browser, service.runtime.env.LOGIN_URL, { colorScheme: "dark" });

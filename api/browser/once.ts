@@ -8,7 +8,9 @@ const PAUSE_MS = 10_000;
 let sentAt = Number.NEGATIVE_INFINITY;
 
 addEventListener("submit", (event) => {
-  if (isUnread() || performance.now() - sentAt < PAUSE_MS) event.preventDefault();
+  // What is typed is meant, also a code that was pasted at once on the way back from the window of the mail.
+  const isTyped = (event.target as HTMLFormElement).querySelector("input:not([type=hidden])") !== null;
+  if ((!isTyped && isUnread()) || performance.now() - sentAt < PAUSE_MS) event.preventDefault();
   else sentAt = performance.now();
 });
 addEventListener("pageshow", () => {
