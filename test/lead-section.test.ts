@@ -307,7 +307,8 @@ function lines(value: unknown): string[] {
 }
 
 t.test("a chat shows its section once, also if the reply to that is lost or its answer is made again", async (t) => {
-  const { runtime } = await startService(t);
+  const { runtime, handle } = await startService(t);
+  await handle("acme");
   const request = { handle: "acme", pageSlug: "pricing", chatId: "c", question: material.question } as AnswerRequest;
   const { sectionId: _, pageSlug: _slug, question: _question, ...shown } = material;
   const { signal } = new AbortController();

@@ -64,7 +64,8 @@ export function cutPoint(text: string, limit: number): number {
   return /[\ud800-\udbff]/.test(text[limit - 1]!) ? limit - 1 : limit;
 }
 
-const segmenter = lazy(() => new Intl.Segmenter("und", { granularity: "grapheme" }));
+// Lazy values here are marked as pure: bundles for browsers leave them out.
+const segmenter = /* @__PURE__ */ lazy(() => new Intl.Segmenter("und", { granularity: "grapheme" }));
 /** In UTF-16 units: an emoji of a family has 11. */
 const LONGEST_CHARACTER = 64;
 
@@ -98,7 +99,7 @@ function asciiDigit(digit: string): string {
 
 const STROKED = /[\u00df-\u024f]/g;
 /** Latin letters that differ from a plain one by a stroke, which is no mark: "l" for "ł" (Unicode Technical Standard 10). */
-const plainLetters = lazy(() => {
+const plainLetters = /* @__PURE__ */ lazy(() => {
   const { compare } = new Intl.Collator("en", { sensitivity: "base" });
   const plain = [..."abcdefghijklmnopqrstuvwxyz"];
   const stroked = Array.from({ length: 0x171 }, (_, at) => String.fromCharCode(0xdf + at));
