@@ -77,7 +77,13 @@ export const logEvents = {
   "email.dispatch.redis_unavailable": warn("The dispatcher can't reach Redis; it retries.", "error"),
   "email.server.unavailable": warn("The mail server can't be used; sending pauses.", "error"),
   "email.server.available": info("The mail server works again; sending continues."),
-  "email.message.unsendable": error("A mail could not be composed or signed.", "handle", "messageId", "step", "error"),
+  "email.message.unsendable": error(
+    "A mail could not be read, composed or signed.",
+    "handle",
+    "messageId",
+    "step",
+    "error",
+  ),
   "email.mailbox.read_failed": warn("The bounce mailbox could not be read; the worker retries.", "error"),
   "email.bounce.malformed": warn("A mail in the bounce mailbox is unreadable and stays there.", "uid", "error"),
 
