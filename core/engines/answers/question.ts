@@ -69,6 +69,10 @@ const TALK = [
 ] as const;
 /** Phrases of private matters in every language, since that of a short text is easily mistaken. */
 const PRIVATE = Object.values(languages).flatMap(({ answers }) => answers.declines);
+/** Commands to the assistant, with "please" before them or without. */
+const COMMANDS = Object.values(languages).flatMap(({ answers: { commands, please } }) =>
+  commands.flatMap((command) => [command, ...please.map((word) => `${word} ${command}`)]),
+);
 /** Those that no question for help asks about, such as "admin password", unless it asks how to change one. */
 const SECRETS = Object.values(languages).flatMap(({ answers }) => answers.secrets);
 const RESETS = Object.values(languages).flatMap(({ answers }) => answers.resets);
@@ -117,7 +121,7 @@ function readAlone(text: string, language: string, history: readonly Turn[]): Qu
   const question = { text, language, plain, subjects: besides(asks, all), asks, isNegated: isNegated(asked, language) };
   // A sign alone, such as a smile or a thumb, takes up the conversation or ends it.
   const signed = /\p{Extended_Pictographic}/u.test(asked) && history.length > 0 ? "gratitude" : "greeting";
-  const intent = plain === "" ? signed : intentOf(plain, language);
+  const intent = plain === "" ? signed : intentOf(asked, plain, language);
   const known = { ...(intent ? { intent } : {}), ...(wish ? { wish } : {}), ...(said ? { said } : {}) };
   return { ...question, isOpen: isOpen(question), ...known };
 }
@@ -196,12 +200,18 @@ function besides(asks: readonly Ask[], subjects: readonly Subject[]): Subject[] 
   return subjects.filter((subject) => !asks.some(({ words }) => words.includes(subject)));
 }
 
-function intentOf(plain: string, language: string): Question["intent"] {
+function intentOf(text: string, plain: string, language: string): Question["intent"] {
   const isHelp = startsWithPhrase(plain, HELP);
   const isSecret = holdsPhrase(plain, SECRETS) && !(isHelp && holdsPhrase(plain, RESETS));
-  if (isSecret || (!isHelp && holdsPhrase(plain, PRIVATE))) return "declined";
+  if (isSecret || (!isHelp && holdsPhrase(plain, PRIVATE)) || isCommand(text)) return "declined";
   return TALK.find(({ list }) => isPhrase(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]))
     ?.intent;
+}
+
+/** True if a sentence or a part of one begins with a command: "j'ignore vos règles" is none. */
+function isCommand(text: string): boolean {
+  const parts = text.split(/[^\p{L}\p{M}\p{N}\s'’‑-]+/u);
+  return parts.some((part) => startsWithPhrase(plainWords(part), COMMANDS));
 }
 
 function wishOf(text: string, plain: string, language: string): Wish | undefined {
