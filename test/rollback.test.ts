@@ -73,6 +73,14 @@ t.test("a change keeps what a newer release has stored in a record", async (t) =
       keys.rule("acme", "*", "*"),
       () => put(`campaigns/cmp_spring/email-rules/${rule.ruleId}`, { enabled: false }),
     ],
+    schedule: [
+      keys.schedule("acme", "*"),
+      () =>
+        owner
+          .post(`${root}/scheduling/schedules`)
+          .send({ scheduleId: "main", timeZone: "Europe/Berlin", weeklyAvailability: always })
+          .expect(200),
+    ],
     "event type": [
       keys.eventType("acme", "*"),
       () => put(`scheduling/event-types/${eventType.eventTypeId}`, { title: "New" }),

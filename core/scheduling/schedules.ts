@@ -29,7 +29,7 @@ async function putInTurn(runtime: Runtime, input: ScheduleInput): Promise<{ sche
   const made = { scheduleId, timeZone, weeklyAvailability, overrides, createdAt: stamp, updatedAt: stamp };
   const change = async (current: StoredSchedule): Promise<StoredSchedule> => {
     await mustFitCatalog(runtime, handle, made, current);
-    return { ...made, createdAt: current.createdAt };
+    return { ...current, ...made, createdAt: current.createdAt };
   };
   const changed = await scheduleRecords.change(runtime, handle, { id: scheduleId, expectedVersion, change });
   if (changed) return { schedule: { ...changed, handle } };
