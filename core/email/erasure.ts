@@ -130,7 +130,7 @@ export async function eraseMentions(
 function withoutMentions(event: string, recipient: string): string {
   const spellings = [recipient, asciiAddress(recipient) ?? recipient];
   const literal = spellings.map((text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
-  // Not the end or the beginning of another address.
-  const whole = `(?<![\\p{L}\\p{N}_.+-])(?:${literal.join("|")})(?!\\.?[\\p{L}\\p{N}_-])`;
+  // Not the end or the beginning of another address. A reply of several lines has a hyphen behind its code.
+  const whole = `(?<![\\p{L}\\p{N}_.+]|(?<!\\b\\d{3})-)(?:${literal.join("|")})(?![.-]?[\\p{L}\\p{N}_])`;
   return event.replace(new RegExp(whole, "giu"), ERASED_ADDRESS);
 }
