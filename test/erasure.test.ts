@@ -227,6 +227,32 @@ t.test("what endpoints answered is erased with the person whom it quotes", async
   );
 });
 
+t.test(
+  "an answer that an earlier version stored with its delivery stays after a retry, and is erased too",
+  async (t) => {
+    const codes = [500, 200];
+    const desk = await openHook(
+      t,
+      (response, body) => void response.writeHead(codes.shift() ?? 200).end(`got ${body}`),
+    );
+    const leadId = await desk.capture();
+    const [sent] = await eventually(async () => {
+      const all = await desk.deliveries();
+      return all[0]?.attempts.length === 1 && all;
+    });
+    const { redis } = desk.service.runtime;
+    const key = keys.webhookDelivery("acme", sent?.deliveryId ?? "");
+    const stored = JSON.parse((await redis.get(key)) as string);
+    await redis.set(key, JSON.stringify({ ...stored, attempts: sent?.attempts }), "KEEPTTL");
+    await redis.del(keys.webhookAnswers("acme", stored.eventId));
+    await eventually(async () => (await desk.deliveries())[0]?.status === "SUCCEEDED", 14_000);
+    const [retried] = await desk.deliveries();
+    t.match(retried?.attempts, [{ responseSnippet: /^got .*Ann Marker/ }, { responseSnippet: /^got .*Ann Marker/ }]);
+    await desk.erase(leadId);
+    t.same(await keysWith(desk.service, /ann@far|Ann Marker/i), []);
+  },
+);
+
 t.test("an answer that comes after the erasure of its person is not stored", async (t) => {
   const held = gate();
   const desk = await openHook(t, (response, body) => void held.wait().then(() => response.writeHead(200).end(body)));

@@ -264,8 +264,7 @@ export const scripts = scriptsOf({
         due?: number | undefined;
         outcome: string;
         eventId: string;
-        field: string;
-        answer: string;
+        answers: string[];
       }[];
     },
     | [since: string, state: "busy" | "gone"]

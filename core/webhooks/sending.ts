@@ -233,11 +233,11 @@ function turnKeys({ handle, webhookId }: WebhookPath): Parameters<typeof scripts
   };
 }
 
-/** The endpoint's answer is stored apart, so that it is erased with the event, which it may quote. */
+/** The endpoint's answers are stored apart, so that they are erased with the event, which they may quote. */
 function storedResult({ delivery, outcome }: AttemptResult) {
   const { deliveryId: id, eventId, attempts, nextAttemptAt } = delivery;
   const due = nextAttemptAt === null ? undefined : Date.parse(nextAttemptAt);
   const json = JSON.stringify({ ...delivery, attempts: attempts.map((one) => ({ ...one, responseSnippet: "" })) });
-  const answer = attempts.at(-1)?.responseSnippet ?? "";
-  return { id, json, due, outcome, eventId, field: answerField(id, attempts.length - 1), answer };
+  const answers = attempts.flatMap(({ responseSnippet: answer }, at) => (answer ? [answerField(id, at), answer] : []));
+  return { id, json, due, outcome, eventId, answers };
 }

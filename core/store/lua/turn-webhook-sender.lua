@@ -4,8 +4,8 @@
 --   ms), endpoint (hash json), delivery, event and answers (what the keys of deliveries, events and answers begin with)
 -- Input: senderId, now (real ms), leaseMs (of a delivery, and of a heartbeat), max (deliveries), busy (deliveries that the sender still
 --   sends), failureMs (to keep a first failure), results (deliveries after their attempts: id, json, due: real ms when it is due again,
---   absent for never, outcome: of the call, "succeeded", "failed", "gone", or "" if there was no call; eventId, and the beginning of the
---   endpoint's answer with its field, which is stored as long as the event)
+--   absent for never, outcome: of the call, "succeeded", "failed", "gone", or "" if there was no call; eventId, and answers: a list of
+--   fields, each before the beginning of the endpoint's answer, which are stored as long as the event)
 -- Returns {first failure ("" for none), state, …}: "busy" if another is awake, "asleep" with the real ms of the next one ("" for none),
 --   "gone" if there is no such endpoint, or "awake"; deliveries come with the json of the endpoint, each as [json,
 --   content of the event ("" if it is gone)].
@@ -17,9 +17,9 @@ for _, one in ipairs(input.results) do
   else
     over[#over + 1] = one.id
   end
-  local left = one.answer ~= '' and redis.call('PTTL', keys.event .. one.eventId) or 0
+  local left = #one.answers > 0 and redis.call('PTTL', keys.event .. one.eventId) or 0
   if left > 0 then
-    redis.call('HSET', keys.answers .. one.eventId, one.field, one.answer)
+    redis.call('HSET', keys.answers .. one.eventId, unpack(one.answers))
     redis.call('PEXPIRE', keys.answers .. one.eventId, left)
   end
   if one.outcome == 'succeeded' then succeeded, failed = true, false elseif one.outcome ~= '' then failed = true end
