@@ -94,14 +94,29 @@ t.test("the metrics count attempts to send a mail by their outcome", async (t) =
 
 t.test("routes that wait for a model don't count as slow", (t) => {
   const slow = expressions.find((one) => one.includes("http_request_seconds_bucket")) ?? "";
-  const leftOut = new RegExp(`^(?:${/route!~"([^"]+)"/.exec(slow)?.[1]})$`);
-  const waiting = sourceText("fixtures/routes.txt")
-    .split(/\s+/)
-    .filter((path) => leftOut.test(path));
   const asking = "/v2/public/pages/:handle/:pageSlug/agentic";
-  t.same([...new Set(waiting)].sort(), [`${asking}-chat`, `${asking}-chat/:chatId/stream`, `${asking}-question`]);
+  t.same(routesLike(/route!~"([^"]+)"/.exec(slow)?.[1]), [
+    `${asking}-chat`,
+    `${asking}-chat/:chatId/stream`,
+    `${asking}-question`,
+  ]);
   t.end();
 });
+
+t.test("the calls that providers sign count as refused, among all of them", (t) => {
+  const patterns = [...expressions.join("\n").matchAll(/route=~"([^"]+)"/g)].map(([, pattern]) => pattern);
+  t.equal(patterns.length, 2);
+  for (const pattern of patterns)
+    t.same(routesLike(pattern), ["/v2/email/feedback", "/v2/email/inbound", "/v2/public/providers/stripe/webhook"]);
+  t.end();
+});
+
+/** The routes that a pattern of Prometheus matches, which is anchored. */
+function routesLike(pattern: string | undefined): string[] {
+  const whole = new RegExp(`^(?:${pattern})$`);
+  const words = sourceText("fixtures/routes.txt").split(/\s+/);
+  return [...new Set(words.filter((word) => whole.test(word)))].sort();
+}
 
 t.test("each alert has a name, a severity and a sentence", (t) => {
   const rules = sourceText("docs/alerts.yml")
