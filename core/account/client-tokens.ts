@@ -120,34 +120,28 @@ function isFor({ clientId, resource }: ClientGrant, input: TokenRequest): boolea
  */
 async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedToken> {
   mustHave(input, "refresh_token");
-  const { redis, env } = runtime;
-  const [userId, sessionId, round] = readSignedValue<RefreshToken>(env, PURPOSE, input.refresh_token ?? "") ?? [];
-  if (userId === undefined || sessionId === undefined || round === undefined) throw refused();
-  const key = keys.oauthRefresh(userId, sessionId);
-  const json = await redis.hget(key, "json");
-  const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
-  // A request by another client doesn't consume the token.
-  if (grant === undefined || !isFor(grant, input)) throw refused();
+  const { userId, sessionId, round, grant } = await readGrant(runtime, input);
   const scopes = refreshedScopes(grant, input);
+  const scriptKeys = { grant: keys.oauthRefresh(userId, sessionId), sessions: keys.sessions(userId) };
   const now = Date.now();
   const limits = { expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS, maxMs: MAX_SESSION_MS };
   const use = { sessionId, round, now, ...limits };
-  const [became, next, , endsAt] = await scripts.useRefresh(
-    redis,
-    { grant: key, sessions: keys.sessions(userId) },
-    use,
-  );
+  const [became, next, , endsAt] = await scripts.useRefresh(runtime.redis, scriptKeys, use);
   if (became !== "used") throw refused();
   const seconds = Math.min(TOKEN_SECONDS, Math.floor((Number(endsAt) - now) / 1000));
-  const claims = {
-    userId,
-    email: grant.email,
-    sessionId,
-    grant: { ...grant, scopes },
-    expiresAt: now + seconds * 1000,
-  };
-  const token = await issueToken(runtime, claims);
+  const claims = { userId, email: grant.email, sessionId, expiresAt: now + seconds * 1000 };
+  const token = await issueToken(runtime, { ...claims, grant: { ...grant, scopes } });
   return issued(runtime, { token, seconds, scopes, refresh: [userId, sessionId, Number(next)] });
+}
+
+/** What a refresh token names, and the stored grant of that session. A request by another client doesn't consume the token. */
+async function readGrant({ redis, env }: Runtime, input: TokenRequest) {
+  const [userId, sessionId, round] = readSignedValue<RefreshToken>(env, PURPOSE, input.refresh_token ?? "") ?? [];
+  if (userId === undefined || sessionId === undefined || round === undefined) throw refused();
+  const json = await redis.hget(keys.oauthRefresh(userId, sessionId), "json");
+  const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
+  if (grant === undefined || !isFor(grant, input)) throw refused();
+  return { userId, sessionId, round, grant };
 }
 
 /** The scopes of a refreshed token: those of the grant, or fewer (RFC 6749, section 6). Unknown ones beside them are ignored. */
