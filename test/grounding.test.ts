@@ -121,14 +121,34 @@ t.test("a table of prices without VAT says its prices, and one of what is not in
       ),
     ]);
   for (const caption of ["Prices exclude VAT", "All prices, VAT not included", "Prices excluding 20 % VAT"])
-    passes(t, ["The attic costs £90 a day."], table(caption));
+    passes(t, ["The attic costs £90 a day.", "The attic costs £90 a day plus VAT."], table(caption));
+  goes(t, ["The attic costs £90 including VAT.", "The attic costs £90 with VAT."], table("Prices exclude VAT"));
   goes(t, ["The attic is included."], table("Not included"));
+  goes(t, ["The attic is included."], table("Breakfast and tourist tax are not included"));
+});
+
+t.test("two things of which one clause says that they are not included are both not", async (t) => {
+  const from = libraryFrom([
+    pageSource(
+      "<h2>Extras</h2><p>Towels and breakfast are not included.</p><p>Linen is included, cots are not included.</p>",
+    ),
+  ]);
+  passes(t, ["Breakfast is not included.", "Linen is included."], from);
+  goes(t, ["Towels are included.", "Breakfast is included.", "Cots are included."], from);
 });
 
 t.test("a bound is an end of a span in words", async (t) => {
-  const from = libraryFrom([pageSource("<h2>Freezing</h2><p>Freeze your membership for one to three months.</p>")]);
+  const from = libraryFrom([
+    pageSource("<h2>Freezing</h2><p>Freeze your membership for one to three months, and have 20 minutes to pay.</p>"),
+  ]);
   passes(t, ["Freeze your membership for up to three months."], from);
-  goes(t, ["Freeze your membership for up to four months."], from);
+  passes(t, ["Freeze your membership for at least one month."], from);
+  const others = ["at least three months", "at most one month", "up to four months"];
+  goes(
+    t,
+    [...others.map((span) => `Freeze your membership for ${span}.`), "You have at least 20 minutes to pay."],
+    from,
+  );
 });
 
 t.test("a limit is an upper bound", async (t) => {

@@ -6,7 +6,7 @@ import { type Figures, figuresIn, holdsFigure, isUnitName } from "./figures.ts";
 import { type Library, strengthOf } from "./library.ts";
 import { isAbout, isCommon, mattersIn } from "./matching.ts";
 import { spansIn } from "./measures.ts";
-import { boundsIn, isNegated, isUniversal, statesIn } from "./phrases.ts";
+import { boundsIn, isNegated, isUniversal, namedWith, statesIn } from "./phrases.ts";
 import type { Section, Unit } from "./sections.ts";
 import { weekdayWords } from "./weekdays.ts";
 import { clauseTexts, hasNoCharge, type Witness, witnessOf } from "./witnesses.ts";
@@ -141,6 +141,7 @@ export class ClaimChecker {
     const figures = [...figuresIn(text, language)].filter((figure) => !NO_CLAIM.test(figure));
     const isPriced = figures.some((figure) => figure.startsWith("amount "));
     const negated = clauseTexts(text, language).some((clause) => isNegated(clause, language));
+    const includes = !negated && isAbout(["included"], text, language);
     return {
       language,
       words: this.#wordsOf(plainText(text), language, isPriced),
@@ -152,7 +153,8 @@ export class ClaimChecker {
       states: statesIn(text, language),
       isUniversal: isUniversal(text, language),
       isFree: !negated && figures.length === 0 && isAbout(["free"], text, language),
-      isIncluded: !negated && figures.length === 0 && isAbout(["included"], text, language),
+      isIncluded: includes && figures.length === 0,
+      isTaxed: !negated && isAbout(["tax"], includes ? text : namedWith(text, language), language),
       hasNoCharge: !isPriced && hasNoCharge(text, language),
     };
   }

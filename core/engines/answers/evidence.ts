@@ -2,7 +2,7 @@ import { holdsFigure } from "./figures.ts";
 import { strengthOf } from "./library.ts";
 import type { Likeness } from "./matching.ts";
 import { isNumbered, type Quantity } from "./measures.ts";
-import { boundsIn, namedWith } from "./phrases.ts";
+import { type Bound, boundsIn, namedWith } from "./phrases.ts";
 import type { weekdayWords } from "./weekdays.ts";
 import { type Atom, clauseTexts, namesIn, type Witness } from "./witnesses.ts";
 import { termsIn } from "./words.ts";
@@ -14,7 +14,7 @@ export interface Claim {
   figures: readonly string[];
   spans: readonly Quantity[];
   /** It says that a figure is the least or the most. */
-  bounds: ReturnType<typeof boundsIn>;
+  bounds: readonly Bound[];
   isNegated: boolean;
   /** Its sides of pairs of opposites; a clause that says the other side negates it. */
   states: readonly number[];
@@ -24,6 +24,8 @@ export interface Claim {
   isUniversal: boolean;
   isFree: boolean;
   isIncluded: boolean;
+  /** It says that a tax is included. */
+  isTaxed: boolean;
   /** It says "free", or "no charge", in which the negation contradicts nothing. */
   hasNoCharge: boolean;
 }
@@ -109,16 +111,29 @@ function daysAgree(witness: Witness, all: readonly Witness[], { days, figures }:
 }
 
 /** A price isn't "at least" that price; "14 days or more" is a bound too, and "4 to 8" or "14 days before" one of both kinds. */
-function boundsAgree({ text, unit, atoms }: Witness, { bounds, figures }: Claim): boolean {
+function boundsAgree(witness: Witness, claim: Claim): boolean {
+  const { text, unit } = witness;
+  const { bounds, figures } = claim;
   if (figures.length === 0 || bounds.length === 0 || BOUND_SIGN.test(text)) return true;
-  const isPriced = figures.some((figure) => figure.startsWith("amount "));
-  if (!isPriced && atoms.some(({ spans }) => spans.some(({ ends: [least, most] }) => least < most))) return true;
+  if (bounds.every((kind) => isEnd(kind, witness, claim))) return true;
   const said = boundsIn(text, unit.section.language);
-  const isRaised = (kind: (typeof bounds)[number]) => kind === "atLeast" || kind === "more";
   if (bounds.every(isRaised) && said.length > 0 && said.every((kind) => kind === "atMost")) return false;
   const isSaid = (bound: "atLeast" | "atMost", near: "more" | "less") =>
     !bounds.includes(bound) || said.some((kind) => kind === bound || kind === near || kind === "both");
   return isSaid("atLeast", "more") && isSaid("atMost", "less");
+}
+
+/** True for a bound that is an end of a range: "up to three months" of "one to three months". That of an amount is of no span. */
+function isEnd(kind: Bound, { atoms }: Witness, { spans, figures }: Claim): boolean {
+  if (figures.some((figure) => figure.startsWith("amount "))) return false;
+  const said = atoms.flatMap((atom) => atom.spans).filter(({ ends: [least, most] }) => least < most);
+  const isOf = ({ base, ends }: Quantity, span: Quantity) =>
+    base === span.base && ends[isRaised(kind) ? 0 : 1] === span.size;
+  return said.some((range) => spans.some((span) => isOf(range, span)));
+}
+
+function isRaised(kind: Bound): boolean {
+  return kind === "atLeast" || kind === "more";
 }
 
 /** No figure is said of what another clause or cell of its kind speaks of more than its own. Amounts say most. */
@@ -191,7 +206,8 @@ function saysNumber({ figures }: Claim, term: string): boolean {
 
 /** True if the cells of the named columns, or all clauses, negate what the claim affirms or the other way round, or if they deny a word of it. */
 export function contradicts(witness: Witness, claim: Claim): boolean {
-  if (claim.hasNoCharge && witness.hasNoCharge) return false;
+  if (claim.hasNoCharge && witness.hasNoCharge && !claim.isIncluded) return false;
+  if (claim.isTaxed && witness.isUntaxed) return true;
   // "Open until 5 pm" is "closes at 5 pm".
   const isHour = ({ figures }: Atom) => claim.figures.length > 0 && [...figures].some((one) => one.startsWith("time "));
   const isOpposite = (atom: Atom) => atom.states.some((state) => claim.states.includes(-state)) && !isHour(atom);
@@ -199,14 +215,15 @@ export function contradicts(witness: Witness, claim: Claim): boolean {
   const shares = atoms.map(({ column }) => shareSaid(column, claim));
   const named = atoms.filter((_, at) => shares[at] === Math.max(...shares));
   const isPlain = !claim.isNegated && claim.figures.length === 0;
-  if (isPlain && claim.words.some((word) => isOnlyDenied(atoms, word))) return true;
+  const isTelling = ({ isCommon }: ClaimWord) => !isCommon || claim.isIncluded;
+  if (isPlain && claim.words.some((word) => isTelling(word) && isOnlyDenied(atoms, word))) return true;
   return named.every(({ isNegated }) => isNegated !== claim.isNegated);
 }
 
 /** True for a word that only clauses with a negation contain: "theft" of "it covers damage; it does not cover theft". */
-function isOnlyDenied(atoms: readonly Atom[], { likeness, isCommon }: ClaimWord): boolean {
+function isOnlyDenied(atoms: readonly Atom[], { likeness }: ClaimWord): boolean {
   const own = atoms.filter(({ terms }) => nearest(terms, likeness) >= 1);
-  return !isCommon && own.length > 0 && own.length < atoms.length && own.every(({ isNegated }) => isNegated);
+  return own.length > 0 && own.length < atoms.length && own.every(({ isNegated }) => isNegated);
 }
 
 /** The greatest likeness of some terms to a word. */

@@ -4,7 +4,7 @@ import { clitics } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 
 type FigureWords = Words["answers"]["figures"];
-type Bound = keyof Words["answers"]["bounds"];
+export type Bound = keyof Words["answers"]["bounds"];
 
 const CLITIC = new RegExp(
   `(?<=\\p{L})'(?=(?:${clitics.map((clitic) => clitic.split("'")[1]).join("|")})(?!\\p{L}))`,

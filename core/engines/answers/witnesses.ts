@@ -33,6 +33,8 @@ export interface Witness {
   figures: Figures;
   isUniversal: boolean;
   isFree: boolean;
+  /** A line above it says that its prices are without tax. */
+  isUntaxed: boolean;
   hasNoCharge: boolean;
   /** The text with its headings and the names of its columns. */
   text: string;
@@ -119,10 +121,11 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
   // "Not included" negates what it introduces: as a heading its items, but no row and no sentence; "excluding VAT" above rows negates the
   // tax. "No" answers the question of a heading.
   const isOwn = kind === "row" || (kind === "text" && /[.!?]$/.test(text));
+  const isUntaxed = linesOf(above).map((line, at) => isOwn && line.isNegated && isAbout(["tax"], above[at]!, language));
   const isDenied = above.some((line, at) =>
     line.endsWith("?")
       ? isNegated(text.split(" ", 1)[0]!, language)
-      : lineOf(line, language).isNegated && !(isOwn && (at === 0 || isAbout(["tax"], line, language))),
+      : lineOf(line, language).isNegated && !(isOwn && at === 0) && !isUntaxed[at],
   );
   return {
     unit,
@@ -131,7 +134,8 @@ export function witnessOf(unit: Unit, strengths: Strengths): Witness {
     days: lazy(() => daysOf([[text, ...above].join(" ; "), columns.join(" ; ")], language)),
     figures: new Set([...figures, ...figuresIn(addresses.join(" ; "), language)]),
     isUniversal: all.some((line) => line.isUniversal),
-    isFree: whole.some((line) => line.isFree),
+    isFree: whole.some((line, at) => line.isFree && !isUntaxed[at - 1]),
+    isUntaxed: isUntaxed.includes(true),
     hasNoCharge: whole.some((line) => line.hasNoCharge),
     atoms: atomsOf(unit, text).map((atom) => (isDenied ? { ...atom, isNegated: true } : atom)),
   };
