@@ -2282,6 +2282,8 @@ t.test("the particles and endings of a Japanese question are no words", (t) => {
   t.match(asked("入湯税はいくらですか"), { kind: "answer", markdown: /150円/ });
   t.match(asked("駐車場はありますか"), { kind: "answer", markdown: /15台/ });
   t.match(asked("サウナはいくらですか"), { kind: "none" });
+  t.same(termsIn("うどんはいくらですか", "ja"), ["うど", "どん"], "a noun in Hiragana begins a text");
+  t.same(termsIn("朝のごみはいつ出しますか", "ja"), ["朝", "ごみ", "出し"], "or stands between particles");
   t.end();
 });
 

@@ -28,8 +28,8 @@ const MAX_TERM_LENGTH = 40;
 /** By dictionary, and in time that is quadratic in the length. */
 const segmenter = lazy(() => new Intl.Segmenter("und", { granularity: "word" }));
 const SEGMENTED = /.{1,100}/gsu;
-/** Particles and endings of Japanese; hardly any noun is as short in Hiragana. */
-const ENDING = /^\p{Script=Hiragana}{1,3}$/u;
+const PARTICLE = /^\p{Script=Hiragana}$/u;
+const ENDING = /^\p{Script=Hiragana}{2,3}$/u;
 
 /** "A2", "S7" and the "A7" of "l'A7" are words, whose numbers alone would also be those of "B2" and "row 7". */
 const CODE = "\\p{L}{1,2}\\d(?![\\p{L}\\p{N}])";
@@ -103,12 +103,20 @@ function wordOf(written: string, language: string): Word {
 
 /** The words of a text without spaces, and their letters in pairs, since a dictionary cuts compounds in more than one way. */
 function addUnspaced(found: Word[], token: string, language: string): void {
-  for (const run of token.match(SEGMENTED) ?? [])
-    for (const { segment } of segmenter().segment(run)) {
+  for (const run of token.match(SEGMENTED) ?? []) {
+    const segments = Array.from(segmenter().segment(run), ({ segment }) => segment);
+    for (const [at, segment] of segments.entries())
       if (!UNSPACED.test(segment)) found.push(wordOf(segment, language));
-      else if (ENDING.test(segment)) found.push({ written: segment, text: fold(segment), terms: [] });
+      else if (isEnding(segments, at)) found.push({ written: segment, text: fold(segment), terms: [] });
       else addPairs(found, fold(segment));
-    }
+  }
+}
+
+/** True for a particle or an ending of Japanese, unlike a noun in Hiragana, which begins a text or stands between particles. */
+function isEnding(segments: readonly string[], at: number): boolean {
+  const [before, segment = "", after = "", next] = [segments[at - 1], ...segments.slice(at, at + 3)];
+  const isBetween = before !== undefined && next !== undefined && PARTICLE.test(before) && PARTICLE.test(after);
+  return PARTICLE.test(segment) || (ENDING.test(segment) && before !== undefined && !isBetween);
 }
 
 function addPairs(found: Word[], token: string): void {
