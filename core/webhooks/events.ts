@@ -36,7 +36,10 @@ export function eventJob(
   return { ...job("webhooks.dispatch", `dispatch-${eventId}`, { handle, eventId }), event };
 }
 
-/** Erases the events until real ms about a person, by the digest of the address; their waiting deliveries are not sent, and the answers to the sent ones go too. */
+/**
+ * Erases the events until real ms about a person, by the digest of the address. Their waiting deliveries are not sent, and the answers to
+ * the sent ones are erased too.
+ */
 export async function eraseEventsOf(
   { redis }: Pick<Runtime, "redis">,
   { handle, person, until = Number.POSITIVE_INFINITY }: { handle: string; person: string; until?: number | undefined },
