@@ -4,7 +4,7 @@ import { dispatchMail } from "../core/email/dispatch.ts";
 import { mailQueue, park, scheduleHandle } from "../core/email/mail-queues.ts";
 import { keys } from "../core/store/keys.ts";
 import { fillQueue, makeSending, type Sending, startMailing } from "../fixtures/email.ts";
-import { eventually } from "../fixtures/service.ts";
+import { eventually, type Service } from "../fixtures/service.ts";
 import { startMailServer } from "../fixtures/smtp.ts";
 
 t.test("the long queue of one handle does not delay another's single mail", async (t) => {
@@ -77,23 +77,53 @@ t.test("hanging mails of one handle delay no other handle", async (t) => {
   );
 });
 
-t.test("a damaged message fails alone, and is logged by its key, without its content", async (t) => {
+/** Makes the next attempt at a message of acme due now. */
+async function makeDue({ runtime: { redis } }: Service, messageId: string): Promise<void> {
+  await redis.zadd(keys.emailQueue("acme", 1), 1, `${messageId}:0`);
+  await redis.zadd(keys.emailLanes("normal"), 1, "acme");
+}
+
+t.test("a damaged message waits alone to be restored, and is logged by its key, without its content", async (t) => {
   const mail = await startMailServer(t);
   const service = await startMailing(t, mail.url);
+  const { redis } = service.runtime;
   const [acme, beta] = [await makeSending(service, "acme"), await makeSending(service, "beta")];
-  const key = keys.message("acme", await acme.send(["damaged@far.example"]));
-  await service.runtime.redis.hset(key, "json", "{damaged@far.example");
+  const messageId = await acme.send(["damaged@far.example"]);
+  const key = keys.message("acme", messageId);
+  const copy = await redis.dumpBuffer(key);
+  await redis.hset(key, "json", "{damaged@far.example");
   for (const { send } of [acme, acme, beta]) await send(["good@far.example"]);
   const logged: object[] = [];
   t.intercept(service.runtime.log, "error", { value: (fields: object) => void logged.push(fields) });
   const stopping = new AbortController();
   const dispatching = dispatchMail(service.runtime, stopping.signal);
   await eventually(() => mail.mails.length === 3, 14_000);
-  stopping.abort();
-  await dispatching;
-  t.equal(await service.runtime.redis.hget(key, "status"), "FAILED");
+  t.equal(await redis.hget(key, "status"), "DEFERRED");
   t.match(logged, [{ handle: "acme", step: "read", error: `The record ${key} is no JSON.` }]);
   t.equal(logged.length, 1);
+  const due = async () => Number(await redis.zscore(keys.emailQueue("acme", 1), `${messageId}:0`)) - Date.now();
+  t.ok((await due()) > 3_500_000 && (await due()) <= 3_600_000, "an hour later");
+  await redis.restore(key, 0, copy, "REPLACE");
+  await makeDue(service, messageId);
+  await eventually(() => mail.mails.length === 4);
+  await eventually(async () => (await redis.hget(key, "status")) === "SENT");
+  stopping.abort();
+  await dispatching;
+});
+
+t.test("a message that stays damaged fails after a day", async (t) => {
+  const mail = await startMailServer(t);
+  const service = await startMailing(t, mail.url, { workers: ["email"] });
+  const { redis } = service.runtime;
+  const { send } = await makeSending(service);
+  mail.refuseRecipient = () => ({ code: 451, words: "4.3.0 later" });
+  const messageId = await send(["damaged@far.example"]);
+  const key = keys.message("acme", messageId);
+  await eventually(async () => (await redis.hget(key, "status")) === "DEFERRED");
+  await redis.hset(key, "json", "{", "attempt:0", 23);
+  await makeDue(service, messageId);
+  await eventually(async () => (await redis.hget(key, "status")) === "FAILED");
+  t.equal(await redis.exists(keys.emailQueue("acme", 1)), 0);
 });
 
 t.test("attempts that end one by one leave one wait for the next poll", async (t) => {

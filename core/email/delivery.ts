@@ -12,7 +12,7 @@ import {
   signMime,
 } from "../engines/mail/mail.ts";
 import { asciiAddress } from "../platform/address.ts";
-import { delayUntil } from "../platform/clock.ts";
+import { delayUntil, hour } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { isRedisAway } from "../store/redis.ts";
@@ -81,16 +81,21 @@ async function trySending(runtime: Runtime, pool: SmtpPool, delivery: LeasedDeli
   }
 }
 
-/** Fails a delivery whose stored message is damaged: it can't be sent, and would hold up those that were leased with it. */
-export async function failDamaged(
+/** Attempts at a delivery whose stored message is damaged, one an hour: it may be restored from a backup meanwhile. */
+const MAX_DAMAGED_ATTEMPTS = 24;
+
+/** Puts off a delivery whose stored message is damaged, and at last fails it: it would hold up those that were leased with it. */
+export async function putOffDamaged(
   runtime: Runtime,
-  delivery: DeliveryName & Pick<LeasedDelivery, "token">,
+  delivery: DeliveryName & Pick<LeasedDelivery, "attempt" | "token">,
   { message: error }: Error,
 ): Promise<void> {
-  const { handle, messageId, token } = delivery;
+  const { handle, messageId, attempt, token } = delivery;
   runtime.log.error({ handle, messageId, step: "read", error }, "email.message.unsendable");
+  const isOver = attempt >= MAX_DAMAGED_ATTEMPTS;
+  const next = isOver ? ({ to: "FAILED" } as const) : ({ to: "DEFERRED", due: Date.now() + hour } as const);
   await moveDelivery(runtime, delivery, {
-    ...{ from: ["SENDING"], token, to: "FAILED", type: "FAILED", reason: "mail_not_made" },
+    ...{ ...next, from: ["SENDING"], token, type: next.to, reason: "mail_not_made" },
   });
 }
 

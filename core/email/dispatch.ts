@@ -8,7 +8,7 @@ import { parseStored } from "../store/records.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { tokenInterval, tokenWait } from "../store/throttle.ts";
-import { attemptDelivery, failDamaged, type LeasedDelivery, type StoredContent } from "./delivery.ts";
+import { attemptDelivery, type LeasedDelivery, putOffDamaged, type StoredContent } from "./delivery.ts";
 import { type DeliveryName, mailKeys } from "./events.ts";
 import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
@@ -144,7 +144,7 @@ class Dispatcher {
       ...{ share, maxRank: MAX_RANKS[queue], max, token, ...HANDLE_LIMIT },
       ...{ now: real, leaseEndsAt: real + LEASE_MS, at, instant: new Date(at).toISOString() },
     });
-    for (const row of rows) await this.#begin({ ...deliveryName(claim.lane, row), token }, row);
+    for (const row of rows) await this.#begin(leaseOf(claim.lane, token, row), row);
     const until = Math.min(Number(nextPoll || Number.POSITIVE_INFINITY), real + PARK_MS);
     if (until > real) await park(redis, queue, claim, until);
     return rows.length;
@@ -155,7 +155,7 @@ class Dispatcher {
     try {
       delivery = leasedDelivery(leased, row);
     } catch (error) {
-      return failDamaged(this.#runtime, leased, error as Error);
+      return putOffDamaged(this.#runtime, leased, error as Error);
     }
     const ended = this.#attempt(delivery).finally(() => this.#running.delete(delivery));
     this.#running.set(delivery, ended);
@@ -205,18 +205,18 @@ class Dispatcher {
 }
 
 type Row = [name: string, json: string, content: string, attempt: number, quota: string | null];
-type Lease = DeliveryName & Pick<LeasedDelivery, "token">;
+type Lease = DeliveryName & Pick<LeasedDelivery, "attempt" | "token">;
 
-function deliveryName(handle: string, [name]: Row): DeliveryName {
+function leaseOf(handle: string, token: string, [name, , , attempt]: Row): Lease {
   const [messageId = "", n] = name.split(":");
-  return { handle, messageId, n: Number(n) };
+  return { handle, messageId, n: Number(n), attempt, token };
 }
 
 /** Throws the key of a damaged message. */
-function leasedDelivery(lease: Lease, [, json, content, attempt, quota]: Row): LeasedDelivery {
+function leasedDelivery(lease: Lease, [, json, content, , quota]: Row): LeasedDelivery {
   const key = keys.message(lease.handle, lease.messageId);
   const message = parseStored<StoredMessage>(key, json);
   const [recipient, domain] = [message.recipients[lease.n] as string, message.from.address.split("@")[1] ?? ""];
   const read = { message, content: parseStored<StoredContent>(key, content), recipient, domain };
-  return { ...lease, ...read, attempt, quotaBefore: Number(quota ?? 0) };
+  return { ...lease, ...read, quotaBefore: Number(quota ?? 0) };
 }
