@@ -86,6 +86,7 @@ t.test("one small word of a language is chance in the text of another", async (t
     ["kde se učila žaneta lézt", "cs"],
     ["je donáška zadarmo?", "sk"],
     ["mogu li platiti karticom", "hr"],
+    ["Ile kosztuje sala konferencyjna?", "pl"],
     ["kad jūs strādājat", "lv"],
     ["có chỗ đậu xe không", "vi"],
     ["paljonko päivähoito maksaa isolle koiralle", "fi"],

@@ -145,8 +145,9 @@ export function languageOf(text: string, fallback = "en"): string {
   const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
   const lower = sample.toLowerCase();
   const scores = smallWordScores(lower);
-  // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too.
-  const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : 0;
+  // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too. Nor does one word
+  // against a language without small words: the Polish "ile" is Turkish too.
+  const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : grammars[fallback] ? 0 : 1;
   for (const [code, score] of scores) if (!languages[code] && score <= least) scores.delete(code);
   const guessed = lettered.has(fallback) ? detectAll(sample) : [];
   const detected = guessed.filter(({ accuracy }) => accuracy >= SURE);
