@@ -59,7 +59,7 @@ const credentialsOf = async (owner: Owner) => (await owner.get(`${owned}/integra
 async function use(runtime: Runtime, kind: Kind, credentialId: string): Promise<number> {
   const settings = providers[kind]?.oauth?.(runtime.env) as OAuthSettings;
   const api = new URL(settings.token).origin;
-  const calls = new AccountApi(runtime, { handle: "acme", credentialId }, { ...settings, api });
+  const calls = new AccountApi({ runtime, account: { handle: "acme", credentialId }, settings: { ...settings, api } });
   return (await calls.send({ path: kinds[kind].path })).status;
 }
 

@@ -34,15 +34,17 @@ const MAX_ATTEMPTS = 3;
 /** Statuses of a resource that does not exist any more. */
 export const GONE = [404, 410];
 
+type ApiCaller = Omit<TokenHolder, "settings"> & { settings: OAuthSettings | undefined };
+
 /** A provider's API, called on behalf of an account. */
 export class AccountApi {
   readonly #holder: TokenHolder;
-  readonly #refusals: Refusals | undefined;
+  readonly #refusals: Refusals;
 
-  /** Throws `provider_not_configured` if the installation no longer has the provider's client. */
-  constructor(runtime: Runtime, account: CredentialRef, settings: OAuthSettings | undefined, refusals?: Refusals) {
+  /** Without settings the installation no longer has the provider's client: `provider_not_configured`. */
+  constructor({ settings, ...caller }: ApiCaller, refusals: Refusals = {}) {
     if (settings === undefined) throw new Fail("provider_not_configured");
-    this.#holder = { runtime, account, settings };
+    this.#holder = { ...caller, settings };
     this.#refusals = refusals;
   }
 
@@ -136,7 +138,7 @@ function authorised(token: string): Record<string, string> {
   return { authorization: `Bearer ${token}`, accept: "application/json" };
 }
 
-/** The JSON of a successful response, `{}` for an empty one; throws for any other, with a message for the owner if that means something. */
+/** The JSON of a successful response, `{}` for an empty one; throws for any other, for the owner to read if `refusals` has its status. */
 function responseJson<T>({ status, body, url }: OutboundResponse, refusals: Refusals = {}): T {
   if (status >= 200 && status <= 299) return body.length === 0 ? ({} as T) : parseJson<T>(body);
   const message = `${new URL(url).host} answered ${status}${errorCodeIn(body)}.`;

@@ -13,7 +13,7 @@ import type { CalendarEvent, OAuthSettings, Provider, ProviderCalendars } from "
 const calendars: ProviderCalendars = {
   meeting: "google_meet",
   async list(runtime, account) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), listRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, listRefusals);
     const listing = await listAll<GoogleCalendar>(calls, "/users/me/calendarList?maxResults=250");
     return (listing?.items ?? []).map(({ id, summary = id, summaryOverride, primary = false, accessRole }) => ({
       calendarId: id,
@@ -28,7 +28,7 @@ const calendars: ProviderCalendars = {
    * too, but doesn't show which instances a change of a series removed.
    */
   async busy(runtime, account, question) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, calendarRefusals);
     const events = eventsOf(question.calendarId);
     const read = async (path: string, query: Record<string, string>, absent?: readonly number[]) => {
       const first = `${path}?${new URLSearchParams({ ...everyReading, ...query })}`;
@@ -56,7 +56,7 @@ const calendars: ProviderCalendars = {
   /** The event's id is derived from the booking, so that retries create it once. */
   async put(runtime, account, write) {
     const { calendarId, event, earlier } = write;
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, calendarRefusals);
     // Event ids allow base32hex only. The booking's own uid would let every guest cancel.
     const id = earlier?.eventId ?? digest(event.uid);
     const read = (): Promise<GoogleEvent | undefined> => calls.find({ path: `${eventsOf(calendarId)}/${id}` });
@@ -76,7 +76,7 @@ const calendars: ProviderCalendars = {
 
   async remove(runtime, account, { calendarId, eventId }) {
     const path = `${eventsOf(calendarId)}/${eventId}?sendUpdates=none`;
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, calendarRefusals);
     await calls.find({ method: "DELETE", path });
   },
 };

@@ -19,7 +19,7 @@ const calendars: ProviderCalendars = {
   meeting: "teams",
   async list(runtime, account) {
     const first = "/me/calendars?$select=id,name,isDefaultCalendar,canEdit&$top=100";
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), listRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, listRefusals);
     const listing = await listAll<GraphCalendar>(calls, first);
     return (listing?.items ?? []).map(({ id, name, isDefaultCalendar = false, canEdit = false }) => ({
       calendarId: id,
@@ -34,7 +34,7 @@ const calendars: ProviderCalendars = {
    * occurrence is shown nor which occurrence was deleted.
    */
   async busy(runtime, account, question) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, calendarRefusals);
     const view = `${calendarAt(question.calendarId)}/calendarView`;
     const [startDateTime, endDateTime] = instantsOf(question);
     const window = new URLSearchParams({ startDateTime, endDateTime }).toString();
@@ -69,7 +69,7 @@ const calendars: ProviderCalendars = {
 
   /** A transaction id makes the creation of an event idempotent per booking and calendar; an extended property finds it again. */
   async put(runtime, account, write) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, calendarRefusals);
     const { event } = write;
     const state = await bringTo(write, {
       write: (current) => (current ? changeEvent(calls, event, current) : makeEvent(calls, write)),
@@ -86,7 +86,7 @@ const calendars: ProviderCalendars = {
   },
 
   async remove(runtime, account, { eventId }) {
-    const calls = new AccountApi(runtime, account, settingsFrom(runtime.env), calendarRefusals);
+    const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }, calendarRefusals);
     await calls.find({ method: "DELETE", path: eventAt(eventId) });
   },
 };

@@ -27,7 +27,7 @@ export const zoom: Provider = {
   meetings: {
     kind: "zoom",
     async put(runtime, account, { event, earlier }) {
-      const calls = new AccountApi(runtime, account, settingsFrom(runtime.env));
+      const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) });
       const current = (await changeMeeting(calls, earlier?.meetingId, event)) ?? (await changeFound(calls, event));
       const { id, join_url } =
         current ?? (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
@@ -37,7 +37,7 @@ export const zoom: Provider = {
     },
     async remove(runtime, account, { meetingId }) {
       const path = `/meetings/${meetingId}?schedule_for_reminder=false&cancel_meeting_reminder=false`;
-      await new AccountApi(runtime, account, settingsFrom(runtime.env)).find({ method: "DELETE", path });
+      await new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) }).find({ method: "DELETE", path });
     },
   },
 };
