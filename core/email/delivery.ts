@@ -84,8 +84,8 @@ async function trySending(runtime: Runtime, pool: SmtpPool, delivery: LeasedDeli
 /** Attempts at a delivery whose stored message is damaged, one an hour: it may be restored from a backup meanwhile. */
 const MAX_DAMAGED_ATTEMPTS = 24;
 
-/** Puts off a delivery whose stored message is damaged, and at last fails it: it would hold up those that were leased with it. */
-export async function putOffDamaged(
+/** Defers a delivery whose stored message is damaged, and fails it at last: it would hold up those that were leased with it. */
+export async function deferDamaged(
   runtime: Runtime,
   delivery: DeliveryName & Pick<LeasedDelivery, "attempt" | "token">,
   { message: error }: Error,

@@ -8,7 +8,7 @@ import { parseStored } from "../store/records.ts";
 import { isRedisAway } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { tokenInterval, tokenWait } from "../store/throttle.ts";
-import { attemptDelivery, type LeasedDelivery, putOffDamaged, type StoredContent } from "./delivery.ts";
+import { attemptDelivery, deferDamaged, type LeasedDelivery, type StoredContent } from "./delivery.ts";
 import { type DeliveryName, mailKeys } from "./events.ts";
 import { MAX_RANKS, type MailQueueName, mailQueue, PARK_MS, park } from "./mail-queues.ts";
 import type { StoredMessage } from "./messages.ts";
@@ -155,7 +155,7 @@ class Dispatcher {
     try {
       delivery = leasedDelivery(leased, row);
     } catch (error) {
-      return putOffDamaged(this.#runtime, leased, error as Error);
+      return deferDamaged(this.#runtime, leased, error as Error);
     }
     const ended = this.#attempt(delivery).finally(() => this.#running.delete(delivery));
     this.#running.set(delivery, ended);
