@@ -2292,5 +2292,9 @@ t.test("a day is the same in a language without a file", (t) => {
     "<h1>Godziny otwarcia</h1><dl><dt>poniedziałek</dt><dd>nieczynne</dd><dt>sobota</dt><dd>9:00–13:00</dd></dl>";
   const library = libraryFrom([pageSource(hours, { language: "pl" })]);
   t.match(replyTo(library, readQuestion("Are you open on Saturday?", "en")), { kind: "answer", markdown: /9:00/ });
+  const closed = libraryFrom([pageSource("<h2>営業</h2><p>月曜日は定休日です。</p>", { language: "ja" })]);
+  t.not(replyTo(closed, readQuestion("火曜日は開いていますか", "ja")).kind, "answer", "another day");
+  const fees = libraryFrom([pageSource("<p>Học phí trả theo tháng.</p>", { language: "vi" })]);
+  t.equal(replyTo(fees, readQuestion("phòng 10 người", "vi")).kind, "none", "a number is no month");
   t.end();
 });

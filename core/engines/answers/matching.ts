@@ -22,22 +22,29 @@ const matterTable = lazyByKey((scope) => {
   const mattersOf = new Map<string, Set<string>>();
   const termsOf = new Map<string, Set<string>>();
   for (const language of scope === ALL_LANGUAGES ? Object.keys(languages) : [scope])
-    for (const [matter, words] of [
-      ...Object.entries(languages[language]?.answers.matters ?? {}),
-      ...calendarMatters(language),
-    ])
-      for (const term of termsIn(words, language)) {
+    for (const [matter, terms] of [...namedMatters(language), ...calendarMatters(language)])
+      for (const term of terms) {
         mattersOf.set(term, (mattersOf.get(term) ?? new Set()).add(matter));
         termsOf.set(matter, (termsOf.get(matter) ?? new Set()).add(term));
       }
   return { mattersOf, termsOf };
 });
 
-/** The days of the week and the months of each language: "Sonntag" for "Sundays". The language files add short names that aren't words. */
-function calendarMatters(language: string): [matter: string, name: string][] {
+/** The lists of a language file. */
+function namedMatters(language: string): [matter: string, terms: string[]][] {
+  const lists = Object.entries(languages[language]?.answers.matters ?? {});
+  return lists.map(([matter, words]) => [matter, termsIn(words, language)]);
+}
+
+/**
+ * The days of the week and the months of each language: "Sonntag" for "Sundays". The language files add short names that aren't words. A
+ * number is none of them, nor is what several share, as "Tháng" in Vietnamese.
+ */
+function calendarMatters(language: string): [matter: string, terms: string[]][] {
   const namesIn = (code: string) => [...calendarNames(code, "weekday"), ...calendarNames(code, "month")];
-  const names = namesIn(language);
-  return namesIn("en").map((matter, at) => [matter, names[at]!]);
+  const names = namesIn(language).map((name) => termsIn(name, language));
+  const isOwn = (term: string) => !/^\p{N}/u.test(term) && names.filter((name) => name.includes(term)).length === 1;
+  return namesIn("en").map((matter, at) => [matter, names[at]!.filter(isOwn)]);
 }
 
 /** The matters of a term, as the language files name them. */
