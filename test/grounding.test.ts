@@ -996,5 +996,6 @@ t.test("a number in groups has decimals, and letters of a script without spaces 
     t.equal(shown(same, inn, "ja"), same);
   t.equal(shown("La cure coûte 50 €.", spa, "fr"), "");
   t.equal(shown("和室8畳の料金は15,800円です。", inn, "ja"), "");
+  t.equal(shown("洋室は12,800円です。", inn, "ja"), "", "yen name no room");
   t.end();
 });

@@ -1,3 +1,4 @@
+import { UNSPACED } from "../../platform/characters.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { plainText } from "../../platform/markdown.ts";
 import { withoutDates } from "./dates.ts";
@@ -16,8 +17,9 @@ import { termsIn, wordsIn } from "./words.ts";
 const MIN_SHARE = { withFigure: 0.45, plain: 0.64 };
 /** Most clauses of a part of a sentence: each part costs a search. */
 const MAX_PART_CLAUSES = 4;
-/** The weight of a word of price next to an amount. */
+/** The weight of a word of price next to an amount, and of what is counted in a script without spaces, such as yen or persons. */
 const IMPLIED = 0.2;
+const COUNTER = new RegExp(`^${UNSPACED.source}$`, "u");
 /** The weight of a name that no public text has: no witness can outweigh it. */
 const NEW_NAME = 1000;
 /** Contact details are checked by themselves, and the name of a unit says nothing. */
@@ -164,11 +166,13 @@ export class ClaimChecker {
     const names = new Set((text.match(NAME) ?? []).map((name) => name.toLowerCase()));
     const measured = new Set(spansIn(text, language).flatMap(({ count, terms }) => (count === undefined ? [] : terms)));
     const undated = new Set(termsIn(withoutDates(text, language), language));
-    for (const { written, text: word, terms: forms } of wordsIn(text, language)) {
+    const words = wordsIn(text, language);
+    for (const [at, { written, text: word, terms: forms }] of words.entries()) {
       const [term] = forms;
       if (term === undefined || /^\p{N}|^[a-z]$/u.test(term) || found.has(term) || isUnitName(word)) continue;
       const likeness = this.#library.likenessOf({ forms }, language);
-      const isImplied = isPriced && mattersIn(term).has("price");
+      const isCounter = COUNTER.test(word) && /^\p{N}/u.test(words[at - 1]?.text ?? "");
+      const isImplied = isCounter || (isPriced && mattersIn(term).has("price"));
       const isEveryday = isCommon(term, language);
       const weight = this.#library.weightOf({ isCommon: isEveryday }, likeness) * (isImplied ? IMPLIED : 1);
       const isNewName = likeness.size === 0 && names.has(written);
