@@ -100,17 +100,19 @@ async function replaceRecipient(
   const timeline = keys.messageEvents(handle, messageId);
   const [json, about] = await redis.hmget(message, "json", `about:${n}`);
   // First, so that no event is written with the address after the events have been read.
-  const anonymous = {
+  const replaced = {
     [`about:${n}`]: withoutAddress(about ?? "", recipient),
     [`digest:${n}`]: addressDigest(ERASED_ADDRESS),
   };
-  await redis.hset(message, anonymous);
+  await redis.hset(message, replaced);
   const events = await redis.lrange(timeline, 0, -1);
   await transact(redis, (transaction) => {
     transaction.hset(message, "json", withoutAddress(json ?? "", recipient));
-    for (const [position, event] of events.entries())
-      if (withoutAddress(event, recipient) !== event)
-        transaction.lset(timeline, position, withoutMentions(event, recipient));
+    for (const [position, event] of events.entries()) {
+      // A server may name this recipient to another one.
+      const anonymous = withoutMentions(withoutAddress(event, recipient), recipient);
+      if (anonymous !== event) transaction.lset(timeline, position, anonymous);
+    }
   });
 }
 
