@@ -94,9 +94,8 @@ export async function deferDamaged(
   runtime.log.error({ handle, messageId, step: "read", error }, "email.message.unsendable");
   const isOver = attempt >= MAX_DAMAGED_ATTEMPTS;
   const next = isOver ? ({ to: "FAILED" } as const) : ({ to: "DEFERRED", due: Date.now() + hour } as const);
-  await moveDelivery(runtime, delivery, {
-    ...{ ...next, from: ["SENDING"], token, type: next.to, reason: "mail_not_made" },
-  });
+  const reason = "mail_not_made";
+  await moveDelivery(runtime, delivery, { ...next, from: ["SENDING"], token, type: next.to, reason });
 }
 
 /** Why a delivery may no longer be sent. Sender, domain, suppression and quota are checked as they are now. */
