@@ -11,7 +11,7 @@ const WEIGHTS = {
   /** It contains the requested shape, or doesn't. */
   shaped: 0.1,
   shapeless: -0.7,
-  /** The question is open: it asks for what few texts say. */
+  /** The question is open: it asks for what few texts say. A long paragraph says more than a short one. */
   open: -0.25,
   /** The question consists of everyday words, none of which is telling; times the share that is found. */
   everyday: 0.4,
@@ -20,6 +20,8 @@ const WEIGHTS = {
   /** Its lead over the best unit of another section, as a share. */
   lead: 0.2,
 };
+/** The longest block that an open question weighs in full against, in characters. */
+const SHORT = 300;
 
 /** The confidence that the first of one or more hits answers a question. */
 export function confidenceIn(hits: readonly Hit[], question: Question, { here }: QuestionContext): number {
@@ -30,7 +32,7 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { here }:
     best.share +
     WEIGHTS.missing * best.missing +
     (best.isShaped === undefined ? 0 : best.isShaped ? WEIGHTS.shaped : WEIGHTS.shapeless) +
-    (question.isOpen ? WEIGHTS.open : 0) +
+    (question.isOpen ? WEIGHTS.open * Math.min(1, SHORT / best.unit.block.text.length) : 0) +
     (isEveryday ? WEIGHTS.everyday * best.share : 0) +
     (best.unit.section.source.id === here ? WEIGHTS.here : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)
