@@ -78,6 +78,21 @@ t.test("at most 10 of 100 questions that the site doesn't answer are answered", 
     );
 });
 
+t.test("an open question needs less evidence in a long paragraph, as in an encyclopedia", async (t) => {
+  const fact = "The water wheel of the old mill was rebuilt from oak by Edda Thorne after the flood of 1911.";
+  const more =
+    " It turned until the valley got its railway, when flour became cheaper in the town than in the village. The building " +
+    "then served as a store for wool and later as a school for weavers, whose looms still stand upstairs. Its roof was " +
+    "covered with slate from the quarry beyond the river, and the yard was paved with what remained.";
+  const kindIn = (text: string) => {
+    const others = "# Shop\n\nPostcards and books.\n\n# Clocks\n\nWe show clocks from five centuries.";
+    const library = libraryFrom([documentSource(`# Mill\n\n${text}\n\n${others}`)]);
+    return replyTo(library, readQuestion("Who renewed the water wheel in 1911?", "en")).kind;
+  };
+  t.equal(kindIn(fact), "closest");
+  t.equal(kindIn(fact + more), "answer");
+});
+
 t.test("an open question needs more evidence than a closed one with the same words of the text", async (t) => {
   const html =
     "<h2>History</h2><p>The museum was opened in 1974 in the old mill.</p><h2>Clocks</h2><p>We show clocks from five " +
