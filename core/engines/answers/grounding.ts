@@ -163,7 +163,7 @@ function knownAddress(href: string): string {
     : `mail ${rest.toLowerCase().split("?")[0]}`;
 }
 
-/** Where the first complete sentence or line ends, or is cut; 0 while there is none. Text after the longest possible one changes nothing. */
+/** The end of the first complete sentence or line, or where it is cut; 0 if there is none yet. Only as much text is read as the longest sentence has. */
 function sentenceEnd(text: string): number {
   const end = endWithin(text.slice(0, MAX_SENTENCE_LENGTH + 1));
   if (end > 0 || text.length <= MAX_SENTENCE_LENGTH) return end;
