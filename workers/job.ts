@@ -75,7 +75,7 @@ const ajv = new Ajv2020({ meta: false, validateSchema: false });
 /** True if this deploy knows the job and all that its data may contain; jobs outlive deploys. */
 export function isReadable({ name, data }: Pick<BullJob, "name" | "data">): boolean {
   // Compiled at its first use.
-  return name in jobs && ajv.compile(jobs[name as JobName].data)(data);
+  return Object.hasOwn(jobs, name) && ajv.compile(jobs[name as JobName].data)(data);
 }
 
 function attemptOf(bull: BullJob, signal: AbortSignal): JobAttempt {

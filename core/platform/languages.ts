@@ -144,19 +144,11 @@ const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" }
 export function languageOf(text: string, fallback = "en"): string {
   const sample = inMainScript(text.slice(0, TEXT_READ).normalize("NFC"));
   const lower = sample.toLowerCase();
-  const scores = smallWordScores(lower);
-  // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too. Nor does one word
-  // against a language without small words: the Polish "ile" is Turkish too.
-  const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : grammars[fallback] ? 0 : 1;
-  for (const [code, score] of scores) if (!languages[code] && score <= least) scores.delete(code);
+  const words = wordsRead(lower);
   const guessed = lettered.has(fallback) ? detectAll(sample) : [];
   const detected = guessed.filter(({ accuracy }) => accuracy >= SURE);
   const certain = detected.find(({ accuracy }) => accuracy >= CERTAIN)?.lang;
-  const words = wordsRead(lower);
-  for (const [code, score] of scores) {
-    const isTold = code === fallback || (score >= 1 && (certain === undefined || !lettered.has(code)));
-    if (code !== certain && isChance(words, code, isTold ? 1 : 2)) scores.delete(code);
-  }
+  const scores = withoutChance(smallWordScores(lower), { words, fallback, certain });
   if (scores.size === 0) return certain ?? fallback;
   // Only languages with a file have hints, so one word says nothing against another language.
   const isHint = words.length === 1 && Math.max(...scores.values()) <= HINT;
@@ -168,6 +160,22 @@ export function languageOf(text: string, fallback = "en"): string {
   const best = Math.max(...scores.values());
   if (scores.get(fallback) === best) return fallback;
   return [...scores].find(([, score]) => score === best)![0];
+}
+
+/** The scores without languages of which a text has a few small words by chance. `certain` is the language of its letters. */
+function withoutChance(
+  scores: Map<string, number>,
+  { words, fallback, certain }: { words: readonly string[]; fallback: string; certain: string | undefined },
+): Map<string, number> {
+  // A word more says nothing for a language without a file against one with a file: the Italian "prima" is Romanian too. Nor does one word
+  // against a language without small words: the Polish "ile" is Turkish too.
+  const least = languages[fallback] ? (scores.get(fallback) ?? 0) + 1 : grammars[fallback] ? 0 : 1;
+  for (const [code, score] of scores) {
+    const isTold = code === fallback || (score >= 1 && (certain === undefined || !lettered.has(code)));
+    const isDoubtful = code !== certain && isChance(words, code, isTold ? 1 : 2);
+    if ((!languages[code] && score <= least) || isDoubtful) scores.delete(code);
+  }
+  return scores;
 }
 
 /** True if few words of a text are stop words of a language, or less than `least` also common words: "je" is Czech and French. */
