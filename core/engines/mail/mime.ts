@@ -166,7 +166,12 @@ export async function signMime({ headers, body }: Mime, dkim: DkimKey): Promise<
   const signed = `${lines}${nameAndValue(unsigned).join(":")}`;
   const signature = await asyncSign("sha256", Buffer.from(signed), dkim.key);
   const value = wrapBase64(signature.toString("base64"), 70).replaceAll("\r\n", "\r\n ");
-  return Buffer.from(`${unsigned}\r\n ${value}\r\n${headers}\r\n\r\n${body}`, "latin1");
+  return mimeBytes({ headers: `${unsigned}\r\n ${value}\r\n${headers}`, body });
+}
+
+/** A mail as it is sent. */
+export function mimeBytes({ headers, body }: Mime): Buffer {
+  return Buffer.from(`${headers}\r\n\r\n${body}`, "latin1");
 }
 
 // The callback form signs in the thread pool: that is half of a mail's CPU time.
