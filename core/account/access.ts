@@ -1,11 +1,10 @@
-import type { Redis } from "ioredis";
 import type { Me } from "../../schemas/account.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Role, Runtime } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
-import { accountOf, entitlementsOf, handlesOf, hasRole, roleOf } from "./handles.ts";
+import { entitlementsOf, findHandle, handlesOf, hasRole, roleOf } from "./handles.ts";
 import { holderOf, tokenPrefix } from "./tokens.ts";
 
 /** What a route on a handle demands. */
@@ -50,19 +49,10 @@ export function mustHaveScope({ scopes }: Pick<Caller, "scopes">, needed: readon
  * `marketing_tools`. Always false for an unknown or inactive handle.
  */
 export async function isAgentEnabled({ redis, env }: Runtime, handle: string): Promise<boolean> {
-  const known = await accountOf(redis, handle);
-  if (known === undefined) return false;
-  const [[status, account], entitled] = await coalesce(redis, `agent ${handle}`, () =>
-    Promise.all([redis.hmget(keys.handle(handle), "status", "account"), hasMarketingTools(redis, known)]),
-  );
-  if (status !== "ACTIVE") return false;
+  const found = await coalesce(redis, `agent ${handle}`, () => findHandle(redis, handle));
+  if (!found?.active) return false;
   if (env.PUBLIC_PAGE_AGENT_ENABLED || env.PUBLIC_PAGE_AGENT_ALLOWED_HANDLES.includes(handle)) return true;
-  // A handle that was erased and created again may have another account.
-  return account === known ? entitled : hasMarketingTools(redis, account ?? "");
-}
-
-async function hasMarketingTools(redis: Redis, account: string): Promise<boolean> {
-  return (await redis.hexists(keys.account(account), "entitlement:marketing_tools")) === 1;
+  return (await redis.hexists(keys.account(found.account), "entitlement:marketing_tools")) === 1;
 }
 
 /**

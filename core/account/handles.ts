@@ -2,9 +2,9 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { canonicalAddress, distinctAddresses } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
+import { perObject } from "../platform/lazy.ts";
 import { type Role, type Runtime, roles } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { type Limit, sharedTag, takeToken } from "../store/throttle.ts";
@@ -43,7 +43,6 @@ export async function originOf(redis: Redis, handle: string): Promise<string> {
   return since ?? createdAt ?? "";
 }
 
-/** The handle; undefined if it doesn't exist. */
 export async function findHandle(redis: Redis, handle: string): Promise<HandleRecord | undefined> {
   const [account, status] = await redis.hmget(keys.handle(handle), "account", "status");
   return account ? { handle, account, active: status === "ACTIVE" } : undefined;
@@ -62,7 +61,7 @@ export async function mustStillBeActive(redis: Redis, handle: string): Promise<v
   if (!(await isActive(redis, handle))) throw new Fail("forbidden");
 }
 
-const accountsOf = perConnection(() => new LRUCache<string, string>({ max: 10_000, ttl: 60_000 }));
+const accountsOf = perObject(() => new LRUCache<string, string>({ max: 10_000, ttl: 60_000 }));
 
 /** The account of a handle; undefined if the handle doesn't exist. Only an erasure changes it, so it is cached for a minute. */
 export async function accountOf(redis: Redis, handle: string): Promise<string | undefined> {
@@ -195,7 +194,6 @@ export async function membersOf(
   return members.map((member, at) => ({ ...member, email: addresses[at] ?? null }));
 }
 
-/** The entitlements of an account. */
 export async function entitlementsOf(redis: Redis, account: string): Promise<string[]> {
   const fields = await redis.hkeys(keys.account(account));
   return fields.flatMap((field) => (field.startsWith("entitlement:") ? [field.slice("entitlement:".length)] : []));
