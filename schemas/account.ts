@@ -45,7 +45,6 @@ export const tokenWithSecret = s.component("NewToken", {
   ...tokenFields,
   secret: s.string({ pattern: "^pat_[0-9A-Za-z]{36}$" }),
 });
-export type NewToken = s.Infer<typeof tokenWithSecret>;
 
 export const token = s.component("Token", { ...tokenFields, createdAt: s.instant, lastUsedAt: s.nullable(s.instant) });
 export type Token = s.Infer<typeof token>;
@@ -94,7 +93,6 @@ export const pairingStarted = s.object({
   authorizeUrl: s.string({ format: "uri" }),
   expiresAt: s.instant,
 });
-export type PairingStarted = s.Infer<typeof pairingStarted>;
 
 const attemptId = s.string({ minLength: 1, maxLength: 128 });
 const decision = s.oneOf("allow", "deny");

@@ -49,7 +49,7 @@ export async function startPairing(
   runtime: Runtime,
   input: Infer<typeof shape.pairingStart>,
   caller: Caller,
-): Promise<shape.PairingStarted> {
+): Promise<Infer<typeof shape.pairingStarted>> {
   const { redis, env } = runtime;
   await takeNetworkToken(runtime, caller, { name: "pairing", ...START_LIMIT });
   const attemptId = runtime.id(`att_${newCode()}_`);

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { type NewToken, type newToken, type Scope, scopes, type Token } from "../../schemas/account.ts";
+import { type newToken, type Scope, scopes, type Token, type tokenWithSecret } from "../../schemas/account.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
 import { day } from "../platform/clock.ts";
 import { digestOf, sha256 } from "../platform/digest.ts";
@@ -30,7 +30,7 @@ export async function createToken(
   { redis }: Runtime,
   input: Infer<typeof newToken>,
   caller: Caller,
-): Promise<{ token: NewToken }> {
+): Promise<{ token: Infer<typeof tokenWithSecret> }> {
   const { userId } = caller as { userId: string };
   const secret = tokenPrefix + base62(SECRET_LENGTH);
   const tokenId = idOf(secret);
@@ -40,21 +40,20 @@ export async function createToken(
   const key = keys.token(tokenId);
   // Until it is listed it expires soon: a token outside the list could not be revoked.
   await transact(redis, (transaction) => transaction.hset(key, stored).pexpire(key, UNLISTED_TTL_MS));
-  await enlist(redis, keys.userTokens(userId), { tokenId, now, max: MAX_TOKENS });
+  await enlist(redis, keys.userTokens(userId), { tokenId, now });
   await (expires ? redis.pexpireat(key, expires) : redis.persist(key));
   return { token: { tokenId, name: input.name, scopes: input.scopes, expiresAt: instantOf(expires), secret } };
 }
 
-async function enlist(
-  redis: Redis,
-  tokens: string,
-  made: { tokenId: string; now: number; max: number },
-): Promise<void> {
-  if ((await scripts.listToken(redis, { tokens }, made)) === "listed") return;
+/** Lists a token; one that finds no room is taken off again, and expires soon. */
+async function enlist(redis: Redis, list: string, { tokenId, now }: { tokenId: string; now: number }): Promise<void> {
+  const [, count] = await transact(redis, (transaction) => transaction.zadd(list, now, tokenId).zcard(list));
+  if (Number(count) <= MAX_TOKENS) return;
   // Expired tokens leave the list when it is read.
-  await liveTokens(redis, tokens, await redis.zrange(tokens, 0, "-1"));
-  if ((await scripts.listToken(redis, { tokens }, made)) === "full")
-    throw new Fail("invalid_request", { detail: `A user has at most ${made.max} tokens; revoke one first.` });
+  await liveTokens(redis, list, await redis.zrange(list, 0, "-1"));
+  if ((await redis.zcard(list)) <= MAX_TOKENS) return;
+  await redis.zrem(list, tokenId);
+  throw new Fail("invalid_request", { detail: `A user has at most ${MAX_TOKENS} tokens; revoke one first.` });
 }
 
 /** The user's tokens, newest first, without expired ones. */

@@ -43,7 +43,6 @@ export const scripts = scriptsOf({
   }).of<{ member: string; field?: string | undefined }, 0 | 1>(),
 
   // account
-  listToken: script(["tokens"]).of<{ tokenId: string; now: number; max: number }, "listed" | "full">(),
   startSession: script(["sessions"]).of<
     { sessionId: string; json: string; now: number; expiresAt: number; max: number },
     null
