@@ -12,7 +12,7 @@ import { type Dovecot, hasDovecot, startDovecot } from "../fixtures/providers/do
 import { bounce } from "../fixtures/reports.ts";
 import { eventually, type Service, startService } from "../fixtures/service.ts";
 import { type MailServer, startMailServer } from "../fixtures/smtp.ts";
-import { repeat } from "../workers/job.ts";
+import { every } from "../workers/job.ts";
 
 const skip = hasDovecot() ? false : "dovecot-imapd is not installed, or this user may not run it";
 
@@ -49,9 +49,9 @@ function watch(t: TapTest, { service: { runtime }, mailbox }: Started, wrap: (ma
   };
   const warn = (_fields: object, event: string) => void tried.warnings.push(event);
   const log = Object.assign(Object.create(runtime.log), { warn });
-  const times = { ms: 50, signal: stopping.signal, failure: "email.mailbox.read_failed" } as const;
   const env = { ...runtime.env, BOUNCE_IMAP_URL: mailbox.url };
-  const watching = repeat({ ...runtime, env, openBounces, log }, readBounces, times);
+  const watch = every(50, readBounces, "email.mailbox.read_failed");
+  const watching = watch({ ...runtime, env, openBounces, log }, stopping.signal);
   t.teardown(async () => {
     stopping.abort();
     await watching;
@@ -161,8 +161,8 @@ t.test("of several workers each logs an outage once, however often another one i
     if (done === "busy") seen.busy++;
     return done;
   };
-  const times = { ms: 20, signal: stopping.signal, failure: "email.mailbox.read_failed" } as const;
-  const polling = [1, 2, 3].map(() => repeat(runtime, poll, times));
+  const polls = every(20, poll, "email.mailbox.read_failed");
+  const polling = [1, 2, 3].map(() => polls(runtime, stopping.signal));
   await eventually(() => seen.polls > 15 && seen.busy > 15);
   stopping.abort();
   await Promise.all(polling);

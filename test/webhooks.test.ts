@@ -7,7 +7,7 @@ import t from "tap";
 import { retryAfterMs } from "../core/platform/exchange.ts";
 import { keys } from "../core/store/keys.ts";
 import { RETRY_DELAYS_MS, waitAfter } from "../core/webhooks/attempts.ts";
-import { dispatchEvent, testWebhook } from "../core/webhooks/deliveries.ts";
+import { dispatchEvents, testWebhook } from "../core/webhooks/deliveries.ts";
 import { createWebhook } from "../core/webhooks/endpoints.ts";
 import { eventJob } from "../core/webhooks/events.ts";
 import { sendDeliveries } from "../core/webhooks/sending.ts";
@@ -316,7 +316,8 @@ t.test("due events are sent in the order in which they were created, not in that
     eventJob(runtime, "acme", { type: type as WebhookEventType, data: { booking: { bookingUid: "b1" } } }),
   );
   for (const { event } of events) await runtime.redis.set(event.key, event.content, "PX", event.retentionMs);
-  for (const { data } of [...events].reverse()) await dispatchEvent(runtime, data);
+  for (const { data } of [...events].reverse())
+    await dispatchEvents(runtime, { handle: data.handle, eventIds: [data.eventId] });
   await service.startWorkers(["webhooks"]);
   await eventually(() => receiver.received.length === 4);
   t.same(

@@ -25,27 +25,26 @@ export function mailRow<D extends { handle: string }>(run: WorkerRow<D>["run"]):
   return { run, group: ({ handle }) => handle, maxStalls: Number.POSITIVE_INFINITY };
 }
 
-/** Work that is repeated; the signal ends it. It resolves to "busy" if another process was at it. */
+/** Work until the signal. If it is repeated, "busy" means that another process was at it. */
 export type Task = (runtime: Runtime, signal: AbortSignal) => Promise<unknown>;
 
-/** How a task is repeated: the pause in ms after each time, the signal that ends it, and the log event of a failure. */
-export interface Repetition {
-  ms: number;
-  signal: AbortSignal;
-  failure: "worker.task_failed" | "email.mailbox.read_failed" | "campaign.promotion_failed";
-}
-
-/** Repeats a task until the signal. A failure is logged, unless it is the same as that of the last time that was not "busy". */
-export async function repeat(runtime: Runtime, task: Task, { ms, signal, failure }: Repetition): Promise<void> {
-  for (let last: string | undefined; !signal.aborted; ) {
-    const error = await task(runtime, signal).then(
-      (done) => (done === "busy" ? last : undefined),
-      (error: Error) => error.message,
-    );
-    if (error !== undefined && error !== last && !signal.aborted) runtime.log.warn({ error }, failure);
-    last = error;
-    await setTimeout(ms, undefined, { signal }).catch(() => undefined);
-  }
+/** Repeats a task, with a pause in ms. A failure is logged, unless it is the same as that of the last time that was not "busy". */
+export function every(
+  ms: number,
+  task: Task,
+  failure: "worker.task_failed" | "email.mailbox.read_failed" | "campaign.promotion_failed" = "worker.task_failed",
+): Task {
+  return async (runtime, signal) => {
+    for (let last: string | undefined; !signal.aborted; ) {
+      const error = await task(runtime, signal).then(
+        (done) => (done === "busy" ? last : undefined),
+        (error: Error) => error.message,
+      );
+      if (error !== undefined && error !== last && !signal.aborted) runtime.log.warn({ error }, failure);
+      last = error;
+      await setTimeout(ms, undefined, { signal }).catch(() => undefined);
+    }
+  };
 }
 
 /**

@@ -20,9 +20,9 @@ import {
   sendMails,
   syncBooking,
 } from "../core/scheduling/face.ts";
-import { dispatchEvent, dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
+import { dispatchEvents, sendDeliveries } from "../core/webhooks/face.ts";
 import type { JobData, JobName, QueueName } from "../schemas/jobs.ts";
-import { mailRow, type Repetition, repeat, type Task, type WorkerRow } from "./job.ts";
+import { every, mailRow, type Task, type WorkerRow } from "./job.ts";
 
 /** Every job with its function. */
 export const workerRows: { [N in JobName]: WorkerRow<JobData<N>> } = {
@@ -46,30 +46,23 @@ export const workerRows: { [N in JobName]: WorkerRow<JobData<N>> } = {
   "scheduling.mail": mailRow(sendMails),
   "scheduling.digest": mailRow(sendBookingDigest),
   "scheduling.sync": { run: syncBooking, group: ({ handle }) => handle },
-  "webhooks.dispatch": { run: dispatchEvent },
+  "webhooks.dispatch": {
+    run: (runtime, { handle, eventId }) => dispatchEvents(runtime, { handle, eventIds: [eventId] }),
+  },
   "webhooks.dispatch-all": { run: dispatchEvents },
   "webhooks.deliver": { run: sendDeliveries, slotless: true },
 };
-
-/** Continuous work while the process serves a queue; it ends soon after the signal. */
-interface WorkerLoop {
-  queue: QueueName;
-  run: (runtime: Runtime, signal: AbortSignal) => Promise<void>;
-}
 
 /** Ms between two polls of the bounce mailbox, and for delayed sends that are nearly due. */
 const MAILBOX_POLL_MS = 30_000;
 const SEND_POLL_MS = 1000;
 
-export const workerLoops: WorkerLoop[] = [
+/** Continuous work while the process serves a queue; it ends soon after the signal. */
+export const workerLoops: { queue: QueueName; run: Task }[] = [
   { queue: "email", run: dispatchMail },
   { queue: "email", run: every(MAILBOX_POLL_MS, readBounces, "email.mailbox.read_failed") },
   { queue: "campaigns", run: every(SEND_POLL_MS, promoteDueSends, "campaign.promotion_failed") },
 ];
-
-function every(ms: number, task: Task, failure: Repetition["failure"]): WorkerLoop["run"] {
-  return (runtime, signal) => repeat(runtime, task, { ms, signal, failure });
-}
 
 async function eraseEverywhere(runtime: Runtime, person: JobData<"leads.erase">, { due }: JobAttempt): Promise<void> {
   await erasePurchases(runtime, person, due);

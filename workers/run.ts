@@ -5,7 +5,7 @@ import type { Runtime } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { connect, isRedisAway } from "../core/store/redis.ts";
 import { type JobName, jobs, type QueueName, queueNames } from "../schemas/jobs.ts";
-import { isReadable, perform, repeat, type WorkerRow } from "./job.ts";
+import { every, isReadable, perform, type WorkerRow } from "./job.ts";
 import { JobGroups } from "./job-groups.ts";
 import { workerLoops, workerRows } from "./rows.ts";
 
@@ -56,17 +56,15 @@ export async function startWorkers(runtime: Runtime, wanted: readonly string[] =
   const workers = served.map((queue) => startWorker(runtime, queue, { shared, signalOf }));
   await Promise.all(workers.map((worker) => worker.waitUntilReady()));
   await heartbeat(runtime, served);
-  const loops = workerLoops.filter(({ queue }) => served.includes(queue));
-  const { signal } = stopping;
-  const failure = "worker.task_failed";
-  const running = [
-    ...loops.map(({ run }) => run(runtime, signal)),
-    repeat(runtime, () => heartbeat(runtime, served), { ms: HEARTBEAT_INTERVAL_MS, signal, failure }),
-    repeat(runtime, () => runtime.queues.sweep(), { ms: SWEEP_INTERVAL_MS, signal, failure }),
-    repeat(runtime, () => runtime.queues.sweep(undefined, true), { ms: FULL_SWEEP_INTERVAL_MS, signal, failure }),
-    repeat(runtime, () => runtime.queues.registerLeft(), { ms: REGISTER_INTERVAL_MS, signal, failure }),
-    repeat(runtime, () => removeOldJobs(runtime, served), { ms: CLEAN_INTERVAL_MS, signal, failure }),
+  const loops = [
+    ...workerLoops.filter(({ queue }) => served.includes(queue)).map(({ run }) => run),
+    every(HEARTBEAT_INTERVAL_MS, () => heartbeat(runtime, served)),
+    every(SWEEP_INTERVAL_MS, ({ queues }) => queues.sweep()),
+    every(FULL_SWEEP_INTERVAL_MS, ({ queues }) => queues.sweep(undefined, true)),
+    every(REGISTER_INTERVAL_MS, ({ queues }) => queues.registerLeft()),
+    every(CLEAN_INTERVAL_MS, () => removeOldJobs(runtime, served)),
   ];
+  const running = loops.map((run) => run(runtime, stopping.signal));
   return {
     async close(drainMs = 0) {
       const reason = new Error("The process stops.");

@@ -1,6 +1,12 @@
 import type { JobData } from "../../schemas/jobs.ts";
-import type { Input } from "../../schemas/schema.ts";
-import { type Delivery, type DeliveryAttempt, type StoredDelivery, testEventType } from "../../schemas/webhooks.ts";
+import { type Input, onlyOf } from "../../schemas/schema.ts";
+import {
+  type Delivery,
+  type DeliveryAttempt,
+  type StoredDelivery,
+  testEventType,
+  webhookDelivery,
+} from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Job, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -15,12 +21,7 @@ import { createdAtOf, EVENT_TTL_MS, eventJob } from "./events.ts";
 /** Ms for which a wake-up call counts; then the next delivery calls again. */
 const CALL_TTL_MS = 60_000;
 
-/** Dispatches an event to every endpoint that subscribes to its type and was enabled when it was written; idempotent. */
-export function dispatchEvent(runtime: Runtime, { handle, eventId }: JobData<"webhooks.dispatch">): Promise<void> {
-  return dispatchEvents(runtime, { handle, eventIds: [eventId] });
-}
-
-/** The same for events of a burst. */
+/** Dispatches events to every endpoint that subscribes to their types and was enabled when they were written; idempotent. */
 export async function dispatchEvents(
   runtime: Runtime,
   { handle, eventIds }: JobData<"webhooks.dispatch-all">,
@@ -95,7 +96,8 @@ export async function listDeliveries(
 ): Promise<Listed<"deliveries", Delivery>> {
   await webhookRecords.read(runtime, input.handle, input.webhookId);
   const { ids, nextCursor } = await listIds(runtime, keys.webhookDeliveries(input.handle, input.webhookId), input);
-  const deliveries = (await readDeliveries(runtime, input.handle, ids)).map(toDelivery);
+  const stored = await readDeliveries(runtime, input.handle, ids);
+  const deliveries = stored.map((one) => onlyOf(webhookDelivery, one));
   return { deliveries: await withAnswers(runtime, input.handle, deliveries), nextCursor };
 }
 
@@ -129,7 +131,7 @@ async function deliver(
 ): Promise<{ delivery: Delivery }> {
   const made = { ...event, deliveryId: runtime.id("dlv_"), asked: true };
   const [delivery] = await queueDeliveries(runtime, path, [made]);
-  return { delivery: toDelivery(delivery as StoredDelivery) };
+  return { delivery: onlyOf(webhookDelivery, delivery as StoredDelivery) };
 }
 
 /** Adds deliveries to their endpoint's queue and wakes its sender. */
@@ -164,8 +166,4 @@ function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
 /** Wakes the sender of an endpoint: a separate job each time. */
 export function wakeJob({ id }: Pick<Runtime, "id">, handle: string, webhookId: string): Job {
   return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
-}
-
-function toDelivery({ asked: _asked, subject: _subject, ...delivery }: StoredDelivery): Delivery {
-  return delivery;
 }

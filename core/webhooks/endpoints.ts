@@ -1,4 +1,4 @@
-import type { Input } from "../../schemas/schema.ts";
+import { type Input, onlyOf } from "../../schemas/schema.ts";
 import {
   type newWebhook,
   type SigningSecret,
@@ -6,6 +6,7 @@ import {
   schedulingEventTypes,
   type Webhook,
   type WebhookWithSecret,
+  webhook,
   webhookEventTypes,
 } from "../../schemas/webhooks.ts";
 import { mustStillBeActive } from "../account/face.ts";
@@ -51,7 +52,7 @@ export async function createWebhook(runtime: Runtime, input: WebhookInput): Prom
   };
   const full = `A handle has at most ${MAX_ENDPOINTS} webhooks.`;
   await webhookRecords.create(runtime, handle, { id: webhookId, value, at, max: MAX_ENDPOINTS, full });
-  return { webhook: { ...toWebhook(value), secret } };
+  return { webhook: { ...onlyOf(webhook, value), secret } };
 }
 
 /** The same at the older path, where `events` defaults to those of scheduling. */
@@ -64,13 +65,13 @@ export function createSchedulingWebhook(
 
 /** One endpoint; `webhook_not_found`. */
 export async function readWebhook(runtime: Runtime, input: WebhookPath): Promise<{ webhook: Webhook }> {
-  return { webhook: toWebhook(await webhookRecords.read(runtime, input.handle, input.webhookId)) };
+  return { webhook: onlyOf(webhook, await webhookRecords.read(runtime, input.handle, input.webhookId)) };
 }
 
 /** The handle's endpoints, newest first. */
 export async function listWebhooks(runtime: Runtime, input: ListInput): Promise<Listed<"webhooks", Webhook>> {
   const { records, nextCursor } = await webhookRecords.list(runtime, input);
-  return { webhooks: records.map(toWebhook), nextCursor };
+  return { webhooks: records.map((one) => onlyOf(webhook, one)), nextCursor };
 }
 
 /** Removes an endpoint with its waiting deliveries; `webhook_not_found`. */
@@ -90,7 +91,7 @@ export async function rotateSecret(runtime: Runtime, input: WebhookPath): Promis
     change: (current) => ({ ...current, secret: sealed, previous: withFormer(current) }),
   });
   if (changed === undefined) throw new Fail("webhook_not_found");
-  return { webhook: { ...toWebhook(changed), secret } };
+  return { webhook: { ...onlyOf(webhook, changed), secret } };
 }
 
 /** The replaced secret and those that still sign: none is dropped, so their number is limited. */
@@ -167,9 +168,4 @@ export async function forgetQueue({ redis }: Runtime, { handle, webhookId }: Web
     transaction.del(keys.webhookQueue(handle, webhookId), keys.webhookAwake(handle, webhookId));
     transaction.del(keys.webhookFailing(handle, webhookId), keys.webhookDeliveries(handle, webhookId));
   });
-}
-
-function toWebhook(stored: StoredWebhook): Webhook {
-  const { webhookId, url, events, description, status, createdAt } = stored;
-  return { webhookId, url, events, description, status, createdAt };
 }

@@ -52,7 +52,6 @@ export async function eraseEventsOf(
   await transact(redis, (transaction) => transaction.del(...events, ...answers).srem(list, ...events));
 }
 
-/** The id of the event in its key. */
 function idIn(key: string): string {
   return key.split(":").at(-1) as string;
 }

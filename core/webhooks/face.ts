@@ -1,5 +1,5 @@
 /** What other modules may import from webhooks. */
-export { dispatchEvent, dispatchEvents, listDeliveries, redeliverEvent, testWebhook } from "./deliveries.ts";
+export { dispatchEvents, listDeliveries, redeliverEvent, testWebhook } from "./deliveries.ts";
 export {
   createSchedulingWebhook,
   createWebhook,
