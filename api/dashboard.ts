@@ -7,6 +7,7 @@ import Router from "@koa/router";
 import type { Context } from "koa";
 import { Fail } from "../core/platform/errors.ts";
 import { escapeHtml } from "../core/platform/escaping.ts";
+import { perObject } from "../core/platform/lazy.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { queueNames } from "../schemas/jobs.ts";
 import { nothing } from "../schemas/schema.ts";
@@ -30,7 +31,8 @@ const headers = {
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; form-action 'none'",
   "Referrer-Policy": "no-referrer",
 };
-const boards = new WeakMap<Runtime, Promise<Router>>();
+/** Loaded at the first request, so that other web processes don't carry it. */
+const boardOf = perObject(openBoard);
 
 export function isDashboard(address: string): boolean {
   return address === boardPath || address.startsWith(`${boardPath}/`);
@@ -49,9 +51,8 @@ export async function dashboard(runtime: Runtime, ctx: Context): Promise<void> {
     throw new Fail("method_not_allowed");
   }
   await admitOrAskPassword(runtime, ctx.get("authorization"));
-  const board = boards.get(runtime) ?? openBoard(runtime);
-  boards.set(runtime, board);
-  await (await board).routes()(ctx as never, async () => {
+  const board = await boardOf(runtime);
+  await board.routes()(ctx as never, async () => {
     throw new Fail("not_found");
   });
 }
@@ -75,7 +76,6 @@ function asBearer(authorization: string): string {
   return `Bearer ${password}`;
 }
 
-/** Loads the board at the first request, so that other web processes don't carry it. */
 async function openBoard({ queues }: Runtime): Promise<Router> {
   const { createBullBoard } = await import("@bull-board/api");
   const { BullMQAdapter } = await import("@bull-board/api/bullMQAdapter");

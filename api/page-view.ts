@@ -1,6 +1,7 @@
 import { settingsOf } from "../core/account/face.ts";
 import { type PageVisit, publicPageOf } from "../core/pages/face.ts";
 import { formatMoney } from "../core/platform/formats.ts";
+import { perObject } from "../core/platform/lazy.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import { hasWords, wordsLanguage, wordsOf } from "../schemas/languages.ts";
 import { cardLink, cardView } from "./card.ts";
@@ -47,12 +48,11 @@ export async function languageOfPage(request: Request, slug?: string): Promise<s
   return request.language((await settingsOf(runtime.redis, handle)).language);
 }
 
-const renderedPages = new WeakMap<object, Map<string, SharedBody>>();
+const variantsOf = perObject(() => new Map<string, SharedBody>());
 
 /** The page, rendered once per variant and cached as long as the page. */
 function rendered(visit: PageVisit): SharedBody {
-  const variants = renderedPages.get(visit.page) ?? new Map<string, SharedBody>();
-  renderedPages.set(visit.page, variants);
+  const variants = variantsOf(visit.page);
   const variant = [visit.hasAccess, visit.assistant, visit.isForSale, visit.mailsLinks, visit.isReceipt, visit.isClosed]
     .map(Number)
     .join("");

@@ -5,10 +5,10 @@ import type { Infer } from "../../schemas/schema.ts";
 import type { Env } from "../platform/env.ts";
 import { Fail } from "../platform/errors.ts";
 import { asObject, parseJson } from "../platform/json.ts";
+import { perObject } from "../platform/lazy.ts";
 import type { OutboundCall } from "../platform/outbound.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { readSignedValue, signedValue } from "../platform/sealing.ts";
-import { perConnection } from "../store/connections.ts";
 import { deviceName } from "./session-store.ts";
 
 interface OAuthClient {
@@ -21,7 +21,7 @@ const MAX_REGISTRATION_BYTES = 1500;
 const PURPOSE = "mcp client";
 /** A document is small, fetched without redirects, and cached for five minutes. */
 const DOCUMENT_CALL: OutboundCall = { timeoutMs: 3000, maxBytes: 5120, headers: { accept: "application/json" } };
-const documentsOf = perConnection(() => new LRUCache<string, OAuthClient>({ max: 500, ttl: 300_000 }));
+const documentsOf = perObject(() => new LRUCache<string, OAuthClient>({ max: 500, ttl: 300_000 }));
 const MAX_ADDRESS_LENGTH = 500;
 const MAX_REDIRECTS = 10;
 /** Schemes that browsers handle themselves, so that no app can own them (RFC 8252, section 7.1). */

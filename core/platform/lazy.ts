@@ -16,3 +16,13 @@ export function lazyByKey<T extends object, K = string>(make: (key: K) => T): (k
     return value;
   };
 }
+
+/** The same for objects, such as connections to Redis, of which tests and tools open several: a value lasts as long as its object. */
+export function perObject<K extends object, T>(make: (object: K) => T): (object: K) => T {
+  const made = new WeakMap<K, T>();
+  return (object) => {
+    const value = made.get(object) ?? make(object);
+    made.set(object, value);
+    return value;
+  };
+}

@@ -9,8 +9,8 @@ import {
 } from "../engines/calendars/calendars.ts";
 import { day, nextTurn, waitAtMost } from "../platform/clock.ts";
 import { digestOf } from "../platform/digest.ts";
+import { perObject } from "../platform/lazy.ts";
 import type { Job, JobAttempt, Runtime } from "../platform/runtime.ts";
-import { perConnection } from "../store/connections.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { isRedisAway, pipelined } from "../store/redis.ts";
@@ -83,7 +83,7 @@ export async function refreshOldBusy(runtime: Runtime, handle: string): Promise<
   await waitAtMost(refreshBusy(runtime, handle), BOOKING_TIMEOUT_MS);
 }
 
-const pullsOf = perConnection(() => new Map<string, Promise<void>>());
+const pullsOf = perObject(() => new Map<string, Promise<void>>());
 
 /**
  * The end of a running pull of this process, or of a new one. Never fails: slots stay bookable while a calendar server is away, and its last

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers";
 import type { Redis } from "ioredis";
-import { perConnection } from "./connections.ts";
+import { perObject } from "../platform/lazy.ts";
 
-const readsOf = perConnection(() => new Map<string, Promise<unknown>>());
+const readsOf = perObject(() => new Map<string, Promise<unknown>>());
 
 /**
  * Shares one read among all callers of the same name in one tick of the event loop. The connection sends the commands of a tick after it,

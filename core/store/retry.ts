@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail } from "../platform/errors.ts";
-import { perConnection } from "./connections.ts";
+import { perObject } from "../platform/lazy.ts";
 import { isRedisAway } from "./redis.ts";
 
 /** Ms after which a change under constant contention is given up. */
@@ -29,7 +29,7 @@ export async function retryWhileAway<R>(work: () => Promise<R>): Promise<R> {
 type Attempt<R> = (alone: boolean) => Promise<R | undefined>;
 
 /** The last of the writers that wait for each other, by key. */
-const queuesOf = perConnection(() => new Map<string, Promise<unknown>>());
+const queuesOf = perObject(() => new Map<string, Promise<unknown>>());
 
 /**
  * Retries a conditional write until it commits; without contention it never waits. Contending writers of a process are queued, so that a

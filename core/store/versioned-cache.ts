@@ -1,13 +1,13 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { perConnection } from "./connections.ts";
+import { perObject } from "../platform/lazy.ts";
 
 /** A cache of up to `maxBytes` for each connection; `bytesOf` is the approximate memory of a value, besides its name and state. */
 export function versionedCache<V>(
   maxBytes: number,
   bytesOf: (value: V) => number,
 ): (redis: Redis) => VersionedCache<V> {
-  return perConnection(() => new VersionedCache<V>(maxBytes, bytesOf));
+  return perObject(() => new VersionedCache<V>(maxBytes, bytesOf));
 }
 
 /** Bytes of an entry besides its value. */

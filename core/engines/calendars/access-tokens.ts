@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Fail, insteadOf } from "../../platform/errors.ts";
+import { perObject } from "../../platform/lazy.ts";
 import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
-import { perConnection } from "../../store/connections.ts";
 import { keys } from "../../store/keys.ts";
 import { tryLock } from "../../store/lock.ts";
 import { retryWhileAway } from "../../store/retry.ts";
@@ -20,7 +20,7 @@ export interface TokenHolder {
 const REFRESH_WAIT_MS = 4_500;
 
 /** Running refreshes, by the connection that stores their tokens: each continues after its caller has left. */
-const runningOf = perConnection(() => new Set<Promise<unknown>>());
+const runningOf = perObject(() => new Set<Promise<unknown>>());
 
 /** The secret to store for a grant; `oauth_exchange_failed` for a grant without a refresh token. */
 export function secretFor({ tokens }: ProviderGrant): string {
