@@ -31,19 +31,14 @@ export function sendJob(runtime: Runtime, { data, due }: RuleSend): Job {
   return job("campaigns.send", id, data, { delay: delayUntil(runtime, due), priority: 1 });
 }
 
-/** The member of a send in its handle's set; ids contain no spaces. */
-export function sendName({ campaignId, ruleId, leadId }: JobData<"campaigns.send">): string {
-  return `${campaignId} ${ruleId} ${leadId}`;
-}
-
-/** True if a send that is due at a domain instant is too far ahead for a job. */
-export function isFarAhead(runtime: Runtime, due: number): boolean {
-  return due > instantIn(runtime, runtime.sendsAheadMs);
-}
-
-/** From now on the delayed sends of a handle are polled, for good, so that none is forgotten. Call it before one is written. */
-export async function pollDelayedSends({ redis }: Runtime, handle: string): Promise<void> {
-  await new FairQueue(redis, keys.delayedSendPolls).enlist(handle);
+/**
+ * The name in its handle's set of a send that is too far ahead for a job; ids contain no spaces. From now on the set is polled, for good, so
+ * that no send is forgotten that is written afterwards.
+ */
+export async function delayedName(runtime: Runtime, { data, due }: RuleSend): Promise<string | undefined> {
+  if (due <= instantIn(runtime, runtime.sendsAheadMs)) return undefined;
+  await new FairQueue(runtime.redis, keys.delayedSendPolls).enlist(data.handle);
+  return `${data.campaignId} ${data.ruleId} ${data.leadId}`;
 }
 
 /**

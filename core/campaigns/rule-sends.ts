@@ -7,7 +7,7 @@ import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
-import { isFarAhead, pollDelayedSends, sendJob, sendName } from "./delayed-sends.ts";
+import { delayedName, sendJob } from "./delayed-sends.ts";
 import { findRule, leadOf, rulesOf, type StoredRule, sendKeys, snapshot } from "./rules.ts";
 
 /**
@@ -55,17 +55,16 @@ function answers(rule: StoredRule, { trigger, at }: JobData<"campaigns.trigger">
 async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"campaigns.trigger">): Promise<void> {
   const { handle, campaignId, leadId, at } = trigger;
   const { ruleId, delayMinutes } = rule;
-  const data = { handle, campaignId, ruleId, leadId };
   // Undelayed sends go now, even if the clock that stamped the trigger is ahead of this one.
   const due = delayMinutes ? at + delayMinutes * 60_000 : Math.min(at, runtime.now());
-  const isDelayed = isFarAhead(runtime, due);
-  if (isDelayed) await pollDelayedSends(runtime, handle);
+  const send = { data: { handle, campaignId, ruleId, leadId }, due };
+  const name = await delayedName(runtime, send);
   const scriptKeys = { delayed: keys.delayedSends(handle), rule: keys.rule(handle, campaignId, ruleId) };
-  await runtime.queues.step(handle, isDelayed ? [] : [sendJob(runtime, { data, due })], (outbox, jobs) =>
+  await runtime.queues.step(handle, name ? [] : [sendJob(runtime, send)], (outbox, jobs) =>
     scripts.scheduleSend(
       runtime.redis,
       { ...scriptKeys, ...sendKeys(handle, ruleId), outbox },
-      { leadId, jobs, delayedName: isDelayed ? sendName(data) : undefined, due },
+      { leadId, jobs, delayedName: name, due },
     ),
   );
 }

@@ -24,7 +24,6 @@ import { findCampaign } from "./campaigns.ts";
 
 type RuleChange = Input<"handle" | "campaignId" | "ruleId", typeof ruleChange>;
 
-/** A stored rule. */
 export type StoredRule = Omit<Rule, "version" | "counts" | "handle"> & {
   /** Time of the deletion. A deleted rule is only retained as a record for a while. */
   deletedAt?: string;
