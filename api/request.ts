@@ -3,7 +3,7 @@ import { hostName } from "../core/pages/face.ts";
 import { canonicalLanguage } from "../core/platform/language-tags.ts";
 import type { Runtime } from "../core/platform/runtime.ts";
 import type { ErrorCode } from "../schemas/errors.ts";
-import { hasWords, languages, type Words, wordsLanguage } from "../schemas/languages.ts";
+import { hasWords, type Words, wordsLanguage } from "../schemas/languages.ts";
 import { propertiesOf, type Schema } from "../schemas/schema.ts";
 
 /** Longest language tag that a request may name, in characters. */
@@ -107,9 +107,7 @@ export class Request {
    * failure uses the language of its handle.
    */
   language(fallback: string | null = this.#ofFailure): string {
-    this.#ctx.vary("Accept-Language");
-    const first = wordsLanguage(fallback ?? "en");
-    return this.#ctx.acceptsLanguages([first, ...Object.keys(languages)]) || first;
+    return wordsLanguage(visitorLanguage(this.#ctx) || (fallback ?? "en"));
   }
 }
 

@@ -73,6 +73,7 @@ t.test("a failure speaks the visitor's language, else the handle's, else English
     )?.[1];
   t.equal(await titleOf("/p/acme/none", "de-AT, en;q=0.5"), "Seite nicht gefunden");
   t.equal(await titleOf("/nowhere", "sv, pt-BR;q=0.4"), "Página não encontrada");
+  t.equal(await titleOf("/nowhere", "pt-BR, de"), "Página não encontrada");
   t.equal(await titleOf("/p/acme/none", "sv"), "Page not found");
   await owner.put("/v2/handles/acme/settings").send({ language: "fr-CH" }).expect(200);
   t.equal(await titleOf("/p/acme/none", "sv"), "Page introuvable");
