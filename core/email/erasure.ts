@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import type { JobData } from "../../schemas/jobs.ts";
 import { addressDigest, asciiAddress } from "../platform/address.ts";
 import { instantAt } from "../platform/clock.ts";
@@ -105,15 +106,10 @@ async function replaceRecipient(
     [`digest:${n}`]: addressDigest(ERASED_ADDRESS),
   };
   await redis.hset(message, replaced);
-  const events = await redis.lrange(timeline, 0, -1);
-  await transact(redis, (transaction) => {
-    transaction.hset(message, "json", withoutAddress(json ?? "", recipient));
-    for (const [position, event] of events.entries()) {
-      // A server may name this recipient to another one.
-      const anonymous = withoutMentions(withoutAddress(event, recipient), recipient);
-      if (anonymous !== event) transaction.lset(timeline, position, anonymous);
-    }
-  });
+  // A server may name this recipient to another one.
+  await rewriteEvents(redis, timeline, (event) => withoutMentions(withoutAddress(event, recipient), recipient));
+  // Last: an interrupted erasure is repeated as long as the message names the recipient.
+  await redis.hset(message, "json", withoutAddress(json ?? "", recipient));
 }
 
 /** Replaces a person's address in what mail servers said of a message to somebody else; does nothing if there is no such message. */
@@ -121,10 +117,13 @@ export async function eraseMentions(
   { redis }: Runtime,
   { handle, messageId, email }: Omit<MessageRecipient, "address"> & { email: string },
 ): Promise<void> {
-  const timeline = keys.messageEvents(handle, messageId);
+  await rewriteEvents(redis, keys.messageEvents(handle, messageId), (event) => withoutMentions(event, email));
+}
+
+async function rewriteEvents(redis: Redis, timeline: string, change: (event: string) => string): Promise<void> {
   for (const [position, event] of (await redis.lrange(timeline, 0, -1)).entries()) {
-    const anonymous = withoutMentions(event, email);
-    if (anonymous !== event) await redis.lset(timeline, position, anonymous);
+    const changed = change(event);
+    if (changed !== event) await redis.lset(timeline, position, changed);
   }
 }
 

@@ -21,17 +21,12 @@ import { type DeliveryId, deliveryNamed, deliveryOfAddress } from "./return-path
 import { type SignedRequest, signedBody } from "./signed-request.ts";
 import { ERASED_ADDRESS, findSuppression } from "./suppressions.ts";
 
-/** How many reports changed something; the others were duplicates, late, or about unknown mails. */
-interface ReportCount {
-  applied: number;
-}
-
 /**
  * `POST /v2/email/feedback`: a provider's delivery reports as JSON. An object with `type` (DELIVERED, BOUNCED, COMPLAINED, UNSUBSCRIBED),
  * `messageId`, `recipient` and optionally `reason`, `smtpCode`, `enhancedStatus`; or the same as `data` of a Standard Webhooks event; or
- * several as `events`.
+ * several as `events`. Returns how many changed something; the others were duplicates, late, or about unknown mails.
  */
-export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<ReportCount> {
+export async function receiveDeliveryReports(runtime: Runtime, request: SignedRequest): Promise<{ applied: number }> {
   const reports = reportsIn(await signedBody(runtime.env, request, Number.POSITIVE_INFINITY));
   let applied = 0;
   for (const report of reports)
@@ -43,12 +38,12 @@ export async function receiveDeliveryReports(runtime: Runtime, request: SignedRe
  * `POST /v2/email/inbound`: a mail to a return path, a complaint report, or a mail to an unsubscribe address. `invalid_request` for an
  * unreadable mail.
  */
-export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<ReportCount> {
+export async function receiveInboundMail(runtime: Runtime, request: SignedRequest): Promise<{ applied: number }> {
   return readInbound(runtime, await signedBody(runtime.env, request, MAX_REPORT_BYTES));
 }
 
 /** Applies a mail from outside; a mail without a report is no error. */
-export async function readInbound(runtime: Runtime, mail: Buffer): Promise<ReportCount> {
+export async function readInbound(runtime: Runtime, mail: Buffer): Promise<{ applied: number }> {
   const { addresses, originalMessageId = "", ...read } = await readReport(mail);
   const path = addresses.map((address) => deliveryOfAddress(runtime.env, address)).find(Boolean);
   const reports: MailReport[] = path?.kind === "u" ? [{ type: "UNSUBSCRIBED", reason: "mail" }] : read.reports;

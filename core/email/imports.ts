@@ -1,6 +1,6 @@
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
 import { batchesOf } from "../platform/batches.ts";
-import { Fail } from "../platform/errors.ts";
+import { insteadOf } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { requestCheck } from "./domains.ts";
@@ -45,14 +45,11 @@ export async function importDomain(
   { handle, account, from }: { handle: string; account: string; from: string },
   { domain, isHost, identity }: ExportedDomain,
 ): Promise<boolean> {
-  const { redis } = store;
-  try {
-    if ((await domainClaim(redis, account, domain)) === undefined)
-      await attachDomain(store, { account, domain, ...(isHost ? { handle } : {}) });
-  } catch (error) {
-    if (error instanceof Fail && error.code === "domain_taken") return false;
-    throw error;
-  }
+  const claim = { account, domain, ...(isHost ? { handle } : {}) };
+  const isOurs =
+    (await domainClaim(store.redis, account, domain)) ??
+    (await attachDomain(store, claim).catch(insteadOf("domain_taken", undefined)));
+  if (!isOurs) return false;
   // An interrupted run may have attached it and done no more; neither changes what exists.
   if (identity !== null) await importIdentity(store, { domain, account, from }, identity);
   await requestCheck(store, { domain, account });

@@ -42,7 +42,6 @@ export async function park(redis: Redis, name: MailQueueName, claimed: ClaimedLa
   if (due < until) await queue.enqueue(claimed.lane, due);
 }
 
-/** One of the fair queues. */
 export function mailQueue(redis: Redis, name: MailQueueName): FairQueue {
   return new FairQueue(redis, keys.emailLanes(name));
 }

@@ -12,7 +12,6 @@ import { identityOf, identityStatus } from "./identity.ts";
 
 type SenderChange = Input<"handle" | "senderId", typeof senderChange>;
 
-/** The stored senders of handles. */
 export const senderRecords = new Records<StoredSender>({
   record: keys.sender,
   list: keys.senders,
@@ -25,7 +24,7 @@ export const senderRecords = new Records<StoredSender>({
  */
 export async function putSender(runtime: Runtime, input: SenderChange): Promise<{ sender: Sender }> {
   const { handle, senderId } = input;
-  const account = await accountOfHandle(runtime, handle);
+  const { account = "" } = (await findHandle(runtime.redis, handle)) ?? {};
   const change = (current: StoredSender) => checked(runtime, account, changed(runtime, input, current));
   const replaced = await senderRecords.change(runtime, handle, { id: senderId, change });
   const value = replaced ?? (await change(blank(input)));
@@ -38,8 +37,12 @@ export async function putSender(runtime: Runtime, input: SenderChange): Promise<
 /** The handle's senders, newest first. */
 export async function listSenders(runtime: Runtime, input: ListInput): Promise<Listed<"senders", Sender>> {
   const { records, nextCursor } = await senderRecords.list(runtime, input);
-  const at = { handle: input.handle, account: await accountOfHandle(runtime, input.handle) };
-  return { senders: await Promise.all(records.map((stored) => toSender(runtime, at, stored))), nextCursor };
+  const { handle } = input;
+  const { account = "" } = (await findHandle(runtime.redis, handle)) ?? {};
+  return {
+    senders: await Promise.all(records.map((stored) => toSender(runtime, { handle, account }, stored))),
+    nextCursor,
+  };
 }
 
 /** Senders of a domain on all handles of its account, at most 100 per handle. */
@@ -97,10 +100,6 @@ export async function findSender(
   const { senders } = await listSenders(runtime, { handle, limit: 100 });
   const ready = senders.filter(({ status }) => status === "READY");
   return purposes.flatMap((purpose) => ready.filter((one) => one.purposes.includes(purpose)))[0];
-}
-
-async function accountOfHandle({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
-  return (await findHandle(redis, handle))?.account ?? "";
 }
 
 /** A new sender; fields without a default must be in the request. */

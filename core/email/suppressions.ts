@@ -22,7 +22,6 @@ export function suppressionOf(
 /** Replaces an erased person's address; not deliverable (RFC 2606). */
 export const ERASED_ADDRESS = "erased@erased.invalid";
 
-/** The keys of a handle's suppressions. */
 export function suppressionKeys(handle: string) {
   return { suppressed: keys.suppressed(handle), suppressions: keys.suppressions(handle) };
 }

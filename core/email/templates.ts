@@ -31,7 +31,6 @@ export const unsubscribeVariable = "unsubscribeUrl";
 type TemplateName = Input<"handle" | "templateId">;
 type StoredTemplate = Omit<Template, "handle">;
 
-/** The stored templates of handles. */
 export const templateRecords = new Records<StoredTemplate>({
   record: keys.template,
   list: keys.templates,
@@ -46,7 +45,6 @@ interface ParsedTemplate {
   names: string[];
 }
 
-/** The rendered mail. */
 export type Rendered = Infer<typeof previewAnswer>;
 
 /** Creates a template; `template_invalid`, `email_template_already_exists`. */
