@@ -141,7 +141,6 @@ export function route<L extends Line, I, R>(
   return { ...row, ...(more.page && { accepts: "form" }), ...(more as Partial<Columns<never>>) };
 }
 
-/** Names of the parameters in a path. */
 export function pathNames(path: string): string[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
 }

@@ -12,7 +12,6 @@ import type { Row, ToolColumn } from "./route.ts";
 /** A row that agents may call, and how the protocol describes it. */
 export type ToolRow = Row & { tool: ToolColumn; described: Tool };
 
-/** The rows with a tool column. */
 export function toolRows(rows: Row[]): ToolRow[] {
   return rows.flatMap((row) => (row.tool ? [{ ...row, tool: row.tool, described: describe(row, row.tool) }] : []));
 }

@@ -1,4 +1,3 @@
-// Over 300 lines: the shapes of one noun, which share their fields; each is read on its own.
 import * as s from "./schema.ts";
 
 /** The purposes of messages; a sender lists those that it may be used for. */

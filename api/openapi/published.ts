@@ -61,7 +61,6 @@ export function publishedProperties(schema: Schema<unknown>, how: Writing): [str
   return writable(schema).map(([name, property]) => [name, withNote(published(property, how), noteOf(name, how))]);
 }
 
-/** Names of the required properties. */
 export function requiredNames(schema: Schema<unknown>): string[] {
   const required = writable(schema).filter(([, property]) => !isOptional(publishedOf(property)));
   return required.map(([name]) => name);

@@ -45,7 +45,6 @@ export function settingsOf(redis: Redis, handle: string): Promise<Settings> {
   });
 }
 
-/** The public name of a handle. */
 export async function displayNameOf(redis: Redis, handle: string): Promise<string> {
   return (await settingsOf(redis, handle)).displayName ?? handle;
 }

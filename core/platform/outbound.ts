@@ -24,7 +24,6 @@ export interface OutboundCall extends Partial<Limits> {
   trusted?: boolean;
 }
 
-/** The response. */
 export interface OutboundResponse extends ServerResponse {
   /** The final address, after redirects. */
   url: string;
@@ -202,7 +201,6 @@ const isLocalName = (host: string): boolean => /^(.+\.)?localhost\.?$/.test(host
 /** The host without the brackets of IPv6. */
 const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "");
 
-/** The address to which a response redirects. */
 function redirectOf(from: URL, { status, headers: { location } }: ServerResponse): string | undefined {
   if (!location || ![301, 302, 303, 307, 308].includes(status) || !URL.canParse(location, from)) return undefined;
   return new URL(location, from).href;

@@ -229,7 +229,6 @@ export interface TokenSession {
   scopes?: readonly string[];
 }
 
-/** Verifies session tokens. */
 export interface TokenVerifier {
   /** The published key set of this service. */
   readonly jwks: JSONWebKeySet;
@@ -407,7 +406,6 @@ export interface Order {
   openMinutes: number;
 }
 
-/** The payment provider of paid bookings. */
 export interface PaymentProvider {
   /** The status of the account that takes the handle's payments; undefined if none is connected. */
   accountStatus(handle: string): Promise<"OK" | "DEGRADED" | undefined>;

@@ -53,7 +53,6 @@ interface Change<T> {
   companion?: (next: T) => Companion;
 }
 
-/** A kind of versioned records of handles. */
 export class Records<T> {
   readonly #kind: RecordKind;
 
