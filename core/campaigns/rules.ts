@@ -17,9 +17,7 @@ import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { conflict, Records, readRecord, type Versioned } from "../store/records.ts";
-import { pipelined } from "../store/redis.ts";
-import { retryOnConflict } from "../store/retry.ts";
-import { scripts } from "../store/scripts.ts";
+import { pipelined, transact } from "../store/redis.ts";
 import { findCampaign } from "./campaigns.ts";
 
 type RuleChange = Input<"handle" | "campaignId" | "ruleId", typeof ruleChange>;
@@ -73,21 +71,19 @@ export async function updateRule(runtime: Runtime, input: RuleChange): Promise<{
   return { rule: { ...changed, handle } };
 }
 
-/** Deletes a rule: its waiting sends are denied when due. Idempotent. */
+/** Deletes a rule: its waiting sends are denied when due. Idempotent, also after a crash: its record says that it is deleted, and expires. */
 export async function deleteRule(runtime: Runtime, input: Input<"handle" | "campaignId" | "ruleId">): Promise<void> {
-  const { redis, now } = runtime;
   const { handle, campaignId, ruleId } = input;
   await findCampaign(runtime, handle, campaignId);
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
-  const [rule, list] = [keys.rule(handle, campaignId, ruleId), keys.rules(handle, campaignId)];
-  const scriptKeys = { rule, list, ...sendKeys(handle, ruleId) };
-  await retryOnConflict(redis, rule, async () => {
-    const found = await findRule(runtime, input);
-    if (found === undefined) return true;
-    const { version, ...stored } = found;
-    const json = JSON.stringify({ ...stored, deletedAt: new Date(now()).toISOString() });
-    const retired = { version, json, ruleId, keepSeconds: DELETED_RETENTION_SECONDS };
-    return (await scripts.retireRule(redis, scriptKeys, retired)) === "retired" || undefined;
+  const deletedAt = new Date(runtime.now()).toISOString();
+  const change = (rule: StoredRule) => (rule.deletedAt === undefined ? { ...rule, deletedAt } : undefined);
+  await rulesOf(campaignId).change(runtime, handle, { id: ruleId, change });
+  const { sends, counts } = sendKeys(handle, ruleId);
+  await transact(runtime.redis, (transaction) => {
+    transaction.zrem(keys.rules(handle, campaignId), ruleId);
+    for (const key of [keys.rule(handle, campaignId, ruleId), sends, counts])
+      transaction.expire(key, DELETED_RETENTION_SECONDS, "NX");
   });
 }
 

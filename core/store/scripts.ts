@@ -197,10 +197,6 @@ export const scripts = scriptsOf({
     { conversionId: string; json: string; jobs: Jobs },
     "written" | "gone"
   >(),
-  retireRule: script(["rule", "list", "sends", "counts"]).of<
-    { version: number; json: string; ruleId: string; keepSeconds: number },
-    string
-  >(),
   scheduleSend: script(["sends", "counts", "outbox", "delayed", "rule"]).of<
     { leadId: string; jobs: Jobs; delayedName?: string | undefined; due: number },
     "scheduled" | "known" | "retired"
