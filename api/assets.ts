@@ -6,7 +6,7 @@ import { lazyByKey } from "../core/platform/lazy.ts";
 import { nothing } from "../schemas/schema.ts";
 import { type SharedBody, sharedBody } from "./reply.ts";
 import type { Request } from "./request.ts";
-import { page, type Row, type View } from "./route.ts";
+import { page, type Row } from "./route.ts";
 
 export const contentTypes: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",
@@ -21,20 +21,17 @@ export const contentTypes: Record<string, string> = {
 const folders = ["browser/", "dist/browser/", "api/browser/"].map(fileOf);
 const fileName = /^[a-z0-9-]+\.(js|css|svg|ico)$/;
 
+const headers = {
+  "Cache-Control": "max-age=300, stale-while-revalidate=86400",
+  "Cross-Origin-Resource-Policy": "cross-origin",
+};
+const assetView = (asset: SharedBody, request: Request) => asset(request, headers);
+
 /** Scripts and style sheets of the public pages, from `dist/browser` and `api/browser`. */
 export const assetRows: Row[] = [
   page("GET /assets/:file", nothing, async (_runtime, { file }) => asset(file), assetView, { logged: false }),
   page("GET /favicon.ico", nothing, async () => asset("favicon.ico"), assetView, { logged: false }),
 ];
-
-function assetView(asset: SharedBody, request: Request): Promise<View> {
-  return asset(request, headers);
-}
-
-const headers = {
-  "Cache-Control": "max-age=300, stale-while-revalidate=86400",
-  "Cross-Origin-Resource-Policy": "cross-origin",
-};
 
 /** A file, read once per process. */
 const asset = lazyByKey((file: string): SharedBody => {

@@ -13,6 +13,7 @@ import { anyone, metrics as metricsAccess, page, type Row, route, type View } fr
 
 const unlogged = { logged: false };
 const quiet = { ...unlogged, hidden: true };
+const openApiView = (body: SharedBody, request: Request) => body(request, { "Cache-Control": "no-cache" });
 const text = (type: string) => (body: string) => ({ type: `${type}; charset=utf-8`, body });
 
 /** Health checks, metrics and the documents that describe the service. */
@@ -35,10 +36,6 @@ export function systemRows(metrics: Metrics, all: () => Row[]): Row[] {
       headers: { "Cache-Control": "public, max-age=300" },
     }),
   ];
-}
-
-function openApiView(body: SharedBody, request: Request): Promise<View> {
-  return body(request, { "Cache-Control": "no-cache" });
 }
 
 function readinessView(result: Readiness): View {

@@ -139,7 +139,7 @@ export function nullable<T>(schema: Schema<T>): Schema<T | null> {
 
 /** The properties as optional ones: the shape of a partial PUT. */
 export function partial<P extends Properties>(properties: P): { [K in keyof P]: Optional<Infer<P[K]>> } {
-  const loose = Object.entries(properties).map(([name, property]) => [name, withoutDefault(property)]);
+  const loose = Object.entries(properties).map(([name, { default: _default, ...rest }]) => [name, optional(rest)]);
   return Object.fromEntries(loose) as { [K in keyof P]: Optional<Infer<P[K]>> };
 }
 
@@ -216,9 +216,4 @@ export const expected = { expectedVersion: optional(integer(0)) };
 /** One page of a list under its name, and the cursor of the next page. */
 export function listOf<T>(name: string, items: Schema<T>): Schema<unknown> {
   return object({ [name]: array(items), nextCursor: nullable(string()) });
-}
-
-function withoutDefault(property: Schema<unknown>): Schema<unknown> {
-  const { default: _default, ...rest } = property;
-  return optional(rest);
 }

@@ -53,7 +53,8 @@ export function published(accepted: Schema<unknown>, how: Writing): Published {
   if (components === undefined) return converted(schema, { owner: name });
   components[name] ??= converted(source, { owner: name, components });
   const reference = { $ref: `#/components/schemas/${name}` };
-  return isNullable(schema) ? { anyOf: [reference, { type: "null" }] } : reference;
+  const isNullable = Array.isArray(schema.type) && schema.type.includes("null");
+  return isNullable ? { anyOf: [reference, { type: "null" }] } : reference;
 }
 
 /** The properties of an object with their notes. */
@@ -92,10 +93,6 @@ function keywordOf(keyword: string, value: unknown, schema: Schema<unknown>, how
   return value;
 }
 
-function isNullable({ type }: Schema<unknown>): boolean {
-  return Array.isArray(type) && type.includes("null");
-}
-
 /** The note of the owner's own field, else that of the resource which the owner writes, `Page` for `createPage`, else that of the name. */
 function noteOf(name: string, { owner }: Writing): FieldNote | undefined {
   const resource = owner.replace(/^(?:add|create|put|update|New|Listed|Public)(?=[A-Z])/, "");
@@ -115,15 +112,12 @@ function withNote(schema: Published, note: FieldNote | undefined): Published {
 export function exampleOf(schema: Published, components: Components): unknown {
   const [example] = (schema.examples ?? []) as unknown[];
   if (example !== undefined) return example;
-  if (typeof schema.$ref === "string") return exampleOf(referenced(schema.$ref, components), components);
+  if (typeof schema.$ref === "string")
+    return exampleOf(components[schema.$ref.split("/").at(-1) as string] as Published, components);
   if (schema.const !== undefined) return schema.const;
   if (Array.isArray(schema.enum)) return schema.enum[0];
   if (Array.isArray(schema.anyOf)) return exampleOf(schema.anyOf[0], components);
   return ofType(schema, components);
-}
-
-function referenced(reference: string, components: Components): Published {
-  return components[reference.split("/").at(-1) as string] as Published;
 }
 
 function ofType(schema: Published, components: Components): unknown {
