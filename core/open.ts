@@ -94,7 +94,7 @@ async function warnAboutRedis({ redis, log }: Runtime, info: string): Promise<vo
       { advice: "Set appendonly yes: without it, accepted work does not survive a Redis crash." },
       "redis.persistence_off",
     );
-  else warnAboutFsync(log, await fsyncPolicy(redis));
+  else await warnAboutFsync({ redis, log });
   const policy = value("maxmemory_policy");
   if (policy !== "" && policy !== "noeviction")
     log.warn({ policy, advice: "Set maxmemory-policy noeviction: Redis may evict records." }, "redis.eviction_unsafe");
@@ -102,13 +102,9 @@ async function warnAboutRedis({ redis, log }: Runtime, info: string): Promise<vo
 
 const fsyncAdvice = "Set appendfsync always: with any other policy a crash may lose the latest accepted work.";
 
-function warnAboutFsync(log: Log, policy: string | undefined): void {
+async function warnAboutFsync({ redis, log }: Pick<Runtime, "redis" | "log">): Promise<void> {
+  // INFO doesn't contain this setting.
+  const [, policy] = ((await ifPermitted(redis.config("GET", "appendfsync"))) ?? []) as string[];
   if (policy === undefined) log.warn({ advice: `CONFIG is not permitted. ${fsyncAdvice}` }, "redis.fsync_unknown");
   else if (policy !== "always") log.warn({ policy, advice: fsyncAdvice }, "redis.fsync_unsafe");
-}
-
-/** INFO doesn't contain this setting. Undefined if CONFIG is refused. */
-async function fsyncPolicy(redis: Redis): Promise<string | undefined> {
-  const [, policy] = ((await ifPermitted(redis.config("GET", "appendfsync"))) ?? []) as string[];
-  return policy;
 }

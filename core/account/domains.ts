@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { canonicalDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
 import type { Runtime } from "../platform/runtime.ts";
@@ -107,9 +108,8 @@ export const domainForm = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+
 
 /** The stored form of a domain name; `invalid_request` for another text. */
 function domainOf(name: string): string {
-  const given = name.trim().replace(/\.$/, "");
-  const ascii = URL.canParse(`http://${given}`) ? new URL(`http://${given}`).hostname : "";
-  if (domainForm.test(ascii)) return ascii;
+  const domain = canonicalDomain(name.trim());
+  if (domainForm.test(domain)) return domain;
   throw invalid("/domain", "must be a domain name");
 }
 

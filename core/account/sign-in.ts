@@ -83,13 +83,11 @@ export async function openSignIn(
 /** The next step: mails a code, checks one, or signs the browser out. Responses are the same for addresses without a user. */
 export async function signIn(runtime: Runtime, input: Infer<typeof signInForm>, caller: Caller): Promise<SignInStep> {
   mustBeOwnPage(runtime.env, input);
-  if (input.signOut !== undefined) return signOut(runtime, input);
+  if (input.signOut !== undefined) {
+    await endSessionOf(runtime, input.cookie);
+    return { step: "email", returnTo: input.returnTo ?? "" };
+  }
   return input.signInId === undefined ? askForCode(runtime, input, caller) : tryCode(runtime, input);
-}
-
-async function signOut(runtime: Runtime, { cookie, returnTo = "" }: Infer<typeof signInForm>): Promise<SignInStep> {
-  await endSessionOf(runtime, cookie);
-  return { step: "email", returnTo };
 }
 
 /** Rejects cross-site sign-in forms. Programs send no origin. */

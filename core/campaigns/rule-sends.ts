@@ -15,9 +15,12 @@ import { findRule, leadOf, rulesOf, type StoredRule, sendKeys, snapshot } from "
  * often the trigger is delivered; the marker for that and the job are one step.
  */
 export async function fireRules(runtime: Runtime, trigger: JobData<"campaigns.trigger">): Promise<void> {
-  const { handle, campaignId } = trigger;
-  for (const rule of await rulesOf(campaignId).all(runtime, handle))
-    if (answers(rule, trigger)) await schedule(runtime, rule, trigger);
+  const { handle, campaignId, trigger: event, at } = trigger;
+  const rules = await rulesOf(campaignId).all(runtime, handle);
+  const fired = rules.filter(({ trigger, enabled, createdAt }) => {
+    return triggers[trigger].event === event && enabled && Date.parse(createdAt) <= at;
+  });
+  for (const rule of fired) await schedule(runtime, rule, trigger);
 }
 
 /** Sends a rule's mail to a lead, or denies it with the reason. Everything is checked again at this time. */
@@ -46,10 +49,6 @@ export async function abandonSends(store: Pick<Runtime, "redis">, handle: string
           count++;
         }
   return count;
-}
-
-function answers(rule: StoredRule, { trigger, at }: JobData<"campaigns.trigger">): boolean {
-  return triggers[rule.trigger].event === trigger && rule.enabled && Date.parse(rule.createdAt) <= at;
 }
 
 async function schedule(runtime: Runtime, rule: StoredRule, trigger: JobData<"campaigns.trigger">): Promise<void> {

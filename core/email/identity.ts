@@ -90,11 +90,12 @@ export function mailFromDomain(domain: string): string {
 const opened = new LRUCache<string, KeyObject>({ max: 500 });
 
 /** The signing key of a domain, unsealed once per process. Throws if it can't be opened. */
-export async function dkimKey(store: Store, { domain, account }: IdentityName): Promise<DkimKey> {
-  const { selector, sealed } = await identityKeys(store, { domain, account });
-  const key = opened.get(sealed) ?? openKey(store.env, { domain, account }, sealed);
+export async function dkimKey(store: Store, at: IdentityName): Promise<DkimKey> {
+  const { selector, sealed } = await identityKeys(store, at);
+  const unsealed = () => unseal(store.env, sealBinding(at), sealed);
+  const key = opened.get(sealed) ?? createPrivateKey({ key: unsealed(), format: "der", type: "pkcs8" });
   opened.set(sealed, key);
-  return { domain, selector, key };
+  return { domain: at.domain, selector, key };
 }
 
 /**
@@ -153,10 +154,6 @@ async function makeKeys(env: Env, id: Store["id"], at: IdentityName): Promise<Id
   const publicKey = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
   const sealed = seal(env, sealBinding(at), pair.privateKey.export({ type: "pkcs8", format: "der" }));
   return { identityKey, token: id(""), selector: `s${id("").slice(0, 8).toLowerCase()}`, publicKey, sealed };
-}
-
-function openKey(env: Env, at: IdentityName, sealed: string): KeyObject {
-  return createPrivateKey({ key: unseal(env, sealBinding(at), sealed), format: "der", type: "pkcs8" });
 }
 
 function sealBinding({ domain, account }: IdentityName): SealBinding {

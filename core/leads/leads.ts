@@ -72,11 +72,11 @@ export async function eraseLead(runtime: Runtime, input: Input<"handle" | "leadI
   // Everything that is stored by now is erased, whatever the clocks of processes say. None of it is sent while the job waits.
   await erasePerson(runtime, copies);
   const erasing = job("leads.erase", `leads.erase-${input.leadId}`, copies);
-  const mailing = digests.map(({ round }) =>
+  const mailing = [...digests.keys()].map((round) =>
     job("leads.digest", `lead-digest-${input.handle}-${round}-${input.leadId}`, { handle: input.handle, round }),
   );
   await queues.commit(input.handle, [erasing, ...mailing], (transaction) => {
-    for (const { onceKeys } of digests) transaction.del(...onceKeys);
+    for (const onceKeys of digests.values()) transaction.del(...onceKeys);
     transaction.del(...all.map((id) => keys.lead(input.handle, id)));
     for (const one of records)
       transaction

@@ -57,18 +57,16 @@ async function findUnerased({ redis }: Runtime, handle: string, leadId: string):
   return (await redis.hexists(key, "erased")) ? undefined : readRecord<StoredLead>(redis, key);
 }
 
-/** A digest whose unsent mails were cancelled, and their once-only keys. */
-interface WithdrawnDigest {
-  round: string;
-  onceKeys: string[];
-}
-
 /**
  * Lets no new mail about leads be accepted, and cancels the unsent ones: their content would outlive the person's data. Returns the
- * cancelled digests. The step that erases the leads must delete their once-only keys and enqueue their jobs, so that they are mailed
- * without these leads.
+ * once-only keys of the cancelled digests by their rounds. The step that erases the leads must delete them and enqueue the digests' jobs, so
+ * that they are mailed without these leads.
  */
-export async function withdrawNotices(runtime: Runtime, handle: string, leadIds: string[]): Promise<WithdrawnDigest[]> {
+export async function withdrawNotices(
+  runtime: Runtime,
+  handle: string,
+  leadIds: string[],
+): Promise<Map<string, string[]>> {
   await transact(runtime.redis, (transaction) => {
     for (const leadId of leadIds) transaction.hset(keys.lead(handle, leadId), "erased", 1);
   });
@@ -82,7 +80,7 @@ export async function withdrawNotices(runtime: Runtime, handle: string, leadIds:
     const onceKeys = await withdraw(runtime, handle, { digests, email });
     if (round !== "mail" && onceKeys.length > 0) rounds.set(round, [...(rounds.get(round) ?? []), ...onceKeys]);
   }
-  return [...rounds].map(([round, onceKeys]) => ({ round, onceKeys }));
+  return rounds;
 }
 
 /**

@@ -135,7 +135,8 @@ async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGene
     number++;
     const one = parsed(number, line);
     if (ajv.validate<ExportEnd>(endLine, one)) return await mustEnd(lines, { number, count, end: one });
-    if (!ajv.validate<ExportedKey>(keyLine, one) || !isWhole(one)) throw wrong(number, "this is no key of an export");
+    if (!ajv.validate<ExportedKey>(keyLine, one) || valueTypes[one.type]?.isWhole?.(one.value as never) === false)
+      throw wrong(number, "this is no key of an export");
     if (carriage[kindOf(one.key)] === undefined)
       throw wrong(number, `${kindOf(one.key)} is a kind of key unknown here, not a key of ${handle}`);
     if (!isOfHandle(one.key, handle)) throw wrong(number, `${one.key} is not a key of ${handle}`);
@@ -145,11 +146,6 @@ async function* keysIn(lines: AsyncGenerator<string>, handle: string): AsyncGene
     yield one;
   }
   throw wrong(number + 1, "the end is missing: the file was cut short");
-}
-
-/** True for a value that Redis takes: what its form alone doesn't say. */
-function isWhole({ type, value }: ExportedKey): boolean {
-  return valueTypes[type]?.isWhole?.(value as never) ?? true;
 }
 
 /** The JSON of a record, which many jobs read; of another key, one that is valid. */

@@ -8,8 +8,10 @@ export function lazy<T extends object>(make: () => T): () => T {
 }
 
 /** Like `lazy`, with one value for each key. */
-export function lazyByKey<T extends object, K = string>(make: (key: K) => T): (key: K) => T {
-  const made = new Map<K, T>();
+export function lazyByKey<T extends object, K = string>(
+  make: (key: K) => T,
+  made: { get(key: K): T | undefined; set(key: K, value: T): unknown } = new Map(),
+): (key: K) => T {
   return (key) => {
     const value = made.get(key) ?? make(key);
     made.set(key, value);
@@ -18,11 +20,6 @@ export function lazyByKey<T extends object, K = string>(make: (key: K) => T): (k
 }
 
 /** The same for objects, such as connections to Redis, of which tests and tools open several: a value lasts as long as its object. */
-export function perObject<K extends object, T>(make: (object: K) => T): (object: K) => T {
-  const made = new WeakMap<K, T>();
-  return (object) => {
-    const value = made.get(object) ?? make(object);
-    made.set(object, value);
-    return value;
-  };
+export function perObject<K extends object, T extends object>(make: (object: K) => T): (object: K) => T {
+  return lazyByKey(make, new WeakMap<K, T>());
 }

@@ -38,14 +38,10 @@ export function real(fallback: number, least: number, most: number): SettingRead
 }
 
 /** Tokens of a bucket a second. */
-export function rate(fallback: number): SettingReader<number> {
-  return real(fallback, 0.001, 1e9);
-}
+export const rate = (fallback: number) => real(fallback, 0.001, 1e9);
 
 /** Most tokens of a bucket: with less than a whole one it would refuse everything. */
-export function burst(fallback: number): SettingReader<number> {
-  return real(fallback, 1, 1e9);
-}
+export const burst = (fallback: number) => real(fallback, 1, 1e9);
 
 export function choice<const V extends string>(fallback: V, ...values: V[]): SettingReader<V> {
   return (value) => {

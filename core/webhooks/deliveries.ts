@@ -144,7 +144,11 @@ async function queueDeliveries(
   const at = new Date(now).toISOString();
   const fresh = { webhookId, status: "PENDING", nextAttemptAt: at, createdAt: at } as const;
   const deliveries = made.map((one): StoredDelivery => ({ ...one, ...fresh, attempts: [] }));
-  const written = deliveries.map((one) => ({ id: one.deliveryId, json: JSON.stringify(one), due: dueAt(one, now) }));
+  // All are due at once, in the order of their events' creation. Redis orders those of a ms by their ids.
+  const written = deliveries.map((one) => {
+    const due = one.asked ? now : Math.min(now, createdAtOf(one.eventId));
+    return { id: one.deliveryId, json: JSON.stringify(one), due };
+  });
   const input = { now, keepMs: EVENT_TTL_MS, callMs: CALL_TTL_MS, deliveries: written };
   await runtime.queues.step(handle, [wakeJob(runtime, handle, webhookId)], (outbox, jobs) => {
     const scriptKeys = {
@@ -156,11 +160,6 @@ async function queueDeliveries(
     return scripts.queueDeliveries(runtime.redis, { ...scriptKeys, outbox }, { ...input, jobs });
   });
   return deliveries;
-}
-
-/** Due at once, in the order of the events' creation: real ms, never later than now. Redis orders the deliveries of a ms by their ids. */
-function dueAt({ eventId, asked }: StoredDelivery, now: number): number {
-  return asked ? now : Math.min(now, createdAtOf(eventId));
 }
 
 /** Wakes the sender of an endpoint: a separate job each time. */
