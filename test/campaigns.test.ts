@@ -221,6 +221,11 @@ t.test("a deleted rule is hidden, sends nothing, and is removed after a while", 
     t.match((await answer.expect(404)).body, { code: "email_rule_not_found" });
   const kept = keys.rule("acme", "cmp_spring", ruleId);
   t.match(JSON.parse((await redis.hget(kept, "json")) as string), { ruleId, deletedAt: /^2026-11-2\d.*Z$/ });
+  // As a crash in the middle of the deletion would leave it.
+  await redis.persist(kept);
+  await redis.zadd(keys.rules("acme", "cmp_spring"), 1, ruleId);
+  await all();
+  t.same(await redis.zrange(keys.rules("acme", "cmp_spring"), 0, "-1"), []);
   await redis.zadd(keys.rules("acme", "cmp_spring"), 1, ruleId);
   const lead = await campaign.capture({ email: "bob@example.com" });
   const trigger = { handle: "acme", leadId: lead, campaignId: "cmp_spring", trigger: "LEAD_CAPTURED" as const };
