@@ -463,7 +463,7 @@ t.test("a mail to an erased person, withdrawn too, has no digest sent before the
   const mail = { handle: "acme", senderId: "sender_main", purpose: "PRODUCT_NOTIFICATION", key: "rule" } as const;
   const content = { subject: "Welcome", text: "Welcome" };
   await acceptMessage(runtime, { ...mail, to: ["v20@far.example"], content, leads: ids.slice(20) });
-  t.same(await withdrawNotices(runtime, "acme", ids.slice(20)), []);
+  t.equal((await withdrawNotices(runtime, "acme", ids.slice(20))).size, 0);
 });
 
 t.test("a notice that an earlier version accepted is withdrawn", async (t) => {
