@@ -1494,11 +1494,23 @@ t.test("no markup of public text becomes markup of the answer", async (t) => {
   t.equal(kind, "answer");
   t.notMatch(markdown, /(?<!\\)<[a-z/]/i);
   t.notMatch(markdown, /(?<!\\)!\[/);
-  const linked = replyTo(
-    libraryFrom([documentSource("The price is [here](javascript:alert) $9.")]),
-    readQuestion("What is the price?", "en"),
-  );
-  t.notMatch(linked.markdown, "javascript:");
+  const links = [
+    "[here](javascript:alert)",
+    "[here](javascript:alert(1))",
+    "[here](data:text/html,(a) 'title')",
+    "[or [right] here](javascript:alert)",
+    "[here](&#106;avascript:alert(1))",
+  ];
+  for (const link of links) {
+    const library = libraryFrom([documentSource(`The price is ${link} $9.`)]);
+    const question = readQuestion("What is the price?", "en");
+    t.notMatch(replyTo(library, question).markdown, "](", link);
+    const passages = passagesFor(library, question, { budget: 12_000, costOf: (text) => text.length });
+    const grounding = new Grounding(library, passages, { language: "en", never: [], links: [] });
+    t.notMatch(grounding.push(`The price is ${link} $9. [1]\n`) + grounding.end(), "](", link);
+  }
+  const defined = libraryFrom([documentSource("The price:\n\n[here]: javascript:alert(1)\n\nThe price is [here] $9.")]);
+  t.notMatch(replyTo(defined, readQuestion("What is the price?", "en")).markdown, /^\[here\]:/m);
 });
 
 t.test("huge and strange text is answered without trouble", async (t) => {

@@ -16,6 +16,9 @@ export interface PlacedLink extends Link {
   end: number;
 }
 
+/** The middle of a Markdown link to anything but a web address. */
+export const OTHER_LINK = /\]\((?!\s*<?https?:\/\/)/gi;
+
 /** A link's label, and in parentheses the mail address or telephone number behind it, unless the label says it. Text can't be clicked. */
 export function labelWithContact({ label, href }: Link): string {
   const [, contact] = /^(?:mailto|tel):([^?]+)/i.exec(href) ?? [];

@@ -1,6 +1,6 @@
 import { visibleCharacters } from "../../platform/characters.ts";
 import { firstEnd } from "../../platform/sentences.ts";
-import { type Link, labelWithContact } from "./blocks.ts";
+import { type Link, labelWithContact, OTHER_LINK } from "./blocks.ts";
 import { ClaimChecker } from "./claims.ts";
 import { bareAddress } from "./figures.ts";
 import { Held } from "./held.ts";
@@ -140,7 +140,7 @@ export class Grounding {
   #supportOf(words: string, plain: string, isHeading: boolean): Unit[] | undefined {
     const { never, language } = this.#options;
     const lower = words.toLowerCase();
-    if (never.some((word) => lower.includes(word.toLowerCase())) || hasOtherLink(words)) return undefined;
+    if (never.some((word) => lower.includes(word.toLowerCase())) || words.search(OTHER_LINK) >= 0) return undefined;
     if (TABLE_RULE.test(words)) return [];
     const cited = citedIn(plain).flatMap((number) => this.#passages[number - 1]?.section ?? []);
     const sections = cited.length > 0 ? cited : this.#passages.map(({ section }) => section);
@@ -219,9 +219,4 @@ function harmless(body: string): string {
 /** Shows mail addresses and telephone numbers as text, since the widget opens web addresses only. */
 function reachableAsText(link: string, label: string, address: string): string {
   return /^(?:mailto|tel):[^?]/i.test(address) ? labelWithContact({ label, href: address }) : link;
-}
-
-/** A link to anything but a web address; those are checked against the passages with the other figures. */
-function hasOtherLink(text: string): boolean {
-  return [...text.matchAll(LINK)].some(([, , address]) => !/^https?:\/\//i.test(address!));
 }

@@ -1,7 +1,7 @@
 import { wordsOf } from "../../../schemas/languages.ts";
 import { clip, oneLine } from "../../platform/characters.ts";
 import { FOOTNOTE_MARK, withoutTags } from "../../platform/markdown.ts";
-import { type Block, labelWithContact, saysMore } from "./blocks.ts";
+import { type Block, labelWithContact, OTHER_LINK, saysMore } from "./blocks.ts";
 import { columnQuote } from "./columns.ts";
 import { confidenceIn } from "./confidence.ts";
 import type { Hit, Library, QuestionContext } from "./library.ts";
@@ -39,7 +39,7 @@ const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)
 /** What refers to a note, and begins it: "*", "†", "²" or "[^2]". */
 const MARK = new RegExp(`\\*+|[†‡§]|[⁰¹²³⁴-⁹]+|${FOOTNOTE_MARK}`, "g");
 const NOTE = new RegExp(`^\\\\?(${MARK.source})`);
-const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
+const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s)|\[(?=[^\]^][^\]]*\]:))/;
 
 /** The best public text for a question: an answer, what comes closest, or nothing, by evidence alone. */
 export function quoteFor(library: Library, { alone, ...question }: Question, context: QuestionContext): Quote {
@@ -267,7 +267,8 @@ function sentenceMarkdown(text: string): string {
     .replace(ADDRESS, "$1")
     .replace(RAW, "\\<")
     .replace(IMAGE, "\\!")
-    .replace(LINK, keepWebLink);
+    .replace(LINK, keepWebLink)
+    .replace(OTHER_LINK, "]\\(");
   return inert.replace(BLOCK_MARK, (mark) => (/^\d/.test(mark) ? mark : `\\${mark}`));
 }
 
