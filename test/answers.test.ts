@@ -1689,6 +1689,9 @@ t.test("at most three links are offered, to web addresses that have to do with t
     ["Order a cake", "Contact us"],
   );
   t.same(ctaCards(links, readQuestion("What are your opening hours?", "en")), []);
+  const join = [{ label: "Join now", href: "https://acme.example/join" }];
+  t.equal(ctaCards(join, readQuestion("How do I join?", "en")).length, 1, "everyday words count if it has no others");
+  t.same(ctaCards(join, readQuestion("How do I join the choir?", "en")), []);
 });
 
 t.test("next questions come from the owner and from headings that were not answered yet", async (t) => {

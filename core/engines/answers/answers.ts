@@ -154,11 +154,12 @@ export function evidenceCards(units: readonly Unit[]): EvidenceCard[] {
   });
 }
 
-/** The share of a question's subjects that a text contains, 0 to 1; for links and next questions. */
+/** The share of a question's subjects that a text contains, 0 to 1. Everyday words count only if it has no others. */
 export function shareOf(text: string, { subjects, language }: Question): number {
   const terms = new Set(termsIn(text, language));
+  const telling = subjects.filter(({ isCommon }) => !isCommon);
   return shareIn(
-    subjects.filter(({ isCommon }) => !isCommon),
+    telling.length > 0 ? telling : subjects,
     ({ forms, text: word }) => forms.some((form) => terms.has(form)) || fold(text).includes(word),
   );
 }
