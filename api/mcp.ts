@@ -166,9 +166,9 @@ function challenge({ env }: Runtime, parameters: Record<string, string>): Record
 /** Protected-resource metadata (RFC 9728), the same for every handle, known or not. */
 async function describeResource({ env }: Runtime, input: { handle: string }): Promise<Record<string, unknown>> {
   const { AUTH_ISSUER, LOGIN_BUILTIN, BASE_URL } = env;
-  // Name a signer only if it issues tokens for this service.
-  const server = AUTH_ISSUER ?? (LOGIN_BUILTIN ? BASE_URL : "");
-  const servers = URL.canParse(server) ? { authorization_servers: [server] } : {};
+  // Clients take the first one. A signer is named only if it issues tokens for this service.
+  const named = [LOGIN_BUILTIN ? BASE_URL : "", AUTH_ISSUER ?? ""].filter((server) => URL.canParse(server));
+  const servers = named.length > 0 ? { authorization_servers: named } : {};
   return {
     resource: toolsResource(env, input.handle),
     resource_name: `Tools of ${input.handle}`,

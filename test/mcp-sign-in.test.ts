@@ -708,7 +708,10 @@ t.test("metadata names the authorization server, for browsers too", async (t) =>
   for (const path of ["/oauth/register", "/oauth/authorize", "/oauth/token"])
     await without.visitor.post(path).send({}).expect(404);
   await without.visitor.get("/oauth/authorize").expect(404);
-  const outside = await open(t, { AUTH_ISSUER: "https://issuer.example" });
+  const outside = await startService(t, { env: { AUTH_ISSUER: "https://issuer.example" } });
   t.same((await read(outside, resource)).body.authorization_servers, ["https://issuer.example"]);
   await read(outside, "/.well-known/oauth-authorization-server").expect(404);
+  const both = await open(t, { AUTH_ISSUER: "https://issuer.example" });
+  t.same((await read(both, resource)).body.authorization_servers, [both.url, "https://issuer.example"]);
+  await read(both, "/.well-known/oauth-authorization-server").expect(200);
 });

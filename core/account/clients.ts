@@ -85,7 +85,7 @@ function registeredClient(env: Env, clientId: string): OAuthClient | undefined {
 
 /** `not_found` unless the built-in sign-in is on; otherwise another authorization server is in charge. */
 export async function mustBeBuiltIn({ env }: Runtime): Promise<void> {
-  if (!env.LOGIN_BUILTIN || env.AUTH_ISSUER !== undefined) throw new Fail("not_found");
+  if (!env.LOGIN_BUILTIN) throw new Fail("not_found");
 }
 
 /** True for a client id that is a URL and so refers to a document; ids of registered clients never do. */
