@@ -38,15 +38,19 @@ function scheduleOf({ zone = "UTC", weekly = [], overrides = [] }: Case): Stored
 
 function offeringOf(given: Case): SlotRequest & { schedule: StoredSchedule } {
   const schedule = scheduleOf(given);
-  const { duration = 60, interval = duration, before = 0, after = 0, notice = 0 } = given;
+  const { duration = 60, interval, before = 0, after = 0, notice = 0 } = given;
   return {
     schedule,
     timetable: timetableOf(schedule, "UTC"),
-    rules: { duration: duration * minute, interval: interval * minute, before: before * minute, after: after * minute },
+    event: {
+      durationMinutes: duration,
+      slotIntervalMinutes: interval,
+      buffers: { beforeMinutes: before, afterMinutes: after },
+      minimumNoticeMinutes: notice,
+      bookingWindowDays: given.windowDays,
+      maxBookingsPerDay: given.perDay,
+    },
     clock: given.clock ?? schedule.timeZone,
-    notice: notice * minute,
-    windowDays: given.windowDays ?? null,
-    perDay: given.perDay ?? null,
     busy: (given.busy ?? []).map((text) => {
       const [from, to] = text.split("/").map(Date.parse) as [number, number];
       return { from, to };

@@ -1,6 +1,5 @@
 import type { StoredEventType, StoredSchedule } from "../../schemas/scheduling.ts";
-import { localDay, type SlotTerms, timetableOf } from "../engines/slots/slots.ts";
-import { minute } from "../platform/clock.ts";
+import { localDay, type Timetable, timetableOf } from "../engines/slots/slots.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { storedZone } from "../platform/zones.ts";
@@ -31,7 +30,7 @@ export interface BookableEvent {
   event: Versioned<StoredEventType>;
   /** Its own zone, else its schedule's, else UTC. */
   timeZone: string;
-  terms: SlotTerms;
+  timetable: Timetable;
 }
 
 /** The schedules of a handle and its event types by slug, oldest first, at a version of its catalog. */
@@ -104,8 +103,7 @@ export function bookableEventById(snapshot: CatalogSnapshot | undefined, eventTy
 }
 
 /** The most bookings of an event type that may start on the local day [from, to) of a start; undefined without a limit. */
-export function dayLimitOf({ terms }: BookableEvent, start: number) {
-  const { perDay: max, timetable } = terms;
+export function dayLimitOf({ event: { maxBookingsPerDay: max }, timetable }: BookableEvent, start: number) {
   return max ? { max, ...localDay(timetable.timeZone, start) } : undefined;
 }
 
@@ -122,22 +120,7 @@ export function bookableEventOf(
 ): BookableEvent {
   const schedule = schedules.find(({ scheduleId }) => scheduleId === event.scheduleId) ?? schedules[0];
   const timeZone = storedZone(event.timeZone ?? schedule?.timeZone ?? "UTC");
-  return { handle, event, timeZone, terms: termsOf(event, timetableOf(schedule, timeZone)) };
-}
-
-function termsOf(event: StoredEventType, timetable: SlotTerms["timetable"]): SlotTerms {
-  return {
-    timetable,
-    rules: {
-      duration: event.durationMinutes * minute,
-      interval: (event.slotIntervalMinutes ?? event.durationMinutes) * minute,
-      before: event.buffers.beforeMinutes * minute,
-      after: event.buffers.afterMinutes * minute,
-    },
-    notice: event.minimumNoticeMinutes * minute,
-    windowDays: event.bookingWindowDays ?? null,
-    perDay: event.maxBookingsPerDay ?? null,
-  };
+  return { handle, event, timeZone, timetable: timetableOf(schedule, timeZone) };
 }
 
 function slugTaken(): Fail {

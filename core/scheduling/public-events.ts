@@ -15,7 +15,7 @@ import { Fail, invalid } from "../platform/errors.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 import { type BookableEvent, type CatalogSnapshot, isPublicEvent, readCatalogSnapshot } from "./catalog.ts";
-import { bookedTimes, cachedTimes, type Times } from "./times.ts";
+import { cachedTimes, type Times } from "./times.ts";
 
 /** Longest window of one query, in ms (docs/reference.md, "Slots"). */
 const MAX_WINDOW_MS = 62 * day;
@@ -90,7 +90,7 @@ export async function listSlots(
   const { handle, eventSlug, timeZone: clock = bookable.timeZone, bookingUid: except } = input;
   const now = runtime.now();
   const state = `${bookable.snapshot.state} ${bookable.snapshot.timesVersion}`;
-  const times = await cachedTimes(runtime.redis, handle, { state, ...reachOf(bookable.terms, window) });
+  const times = await cachedTimes(runtime.redis, handle, { state, ...reachOf(bookable.event, window) });
   // Slots start, and booking windows end, at whole minutes: between two of them the same slots are far enough ahead.
   const minutes = `${Math.floor(now / minute)} ${Math.ceil(now / minute)}`;
   const holds = times.blocks.filter(({ hold }) => hold > now).length;
@@ -103,14 +103,15 @@ export async function listSlots(
 
 /** The input of the slot search: hours, rules, and booked and busy times now. */
 export function slotRequestOf(
-  { event, terms }: BookableEvent,
+  { event, timetable }: BookableEvent,
   times: Times,
   { clock, now, except }: { clock: string; now: number; except?: string | undefined },
 ): SlotRequest {
-  const held = bookedTimes(times, now, except);
+  // Without expired holds, and without a booking that is being moved.
+  const held = times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
   const booked = held.filter(({ eventTypeId }) => eventTypeId === event.eventTypeId).map(({ start }) => start);
   const busy = [...held, ...times.busy].sort((one, other) => one.from - other.from);
-  return { ...terms, clock, busy, booked, now };
+  return { event, timetable, clock, busy, booked, now };
 }
 
 function publicEvent({ handle, event, timeZone }: BookableEvent): PublicEvent {

@@ -1,5 +1,6 @@
 import type { Booking, BookingAnswer } from "../../schemas/scheduling.ts";
 import { availableSlots, checkNonce, isOpen, reachOf } from "../engines/slots/slots.ts";
+import { minute } from "../platform/clock.ts";
 import { Fail } from "../platform/errors.ts";
 import type { Caller, Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
@@ -154,14 +155,14 @@ async function requireAvailable(
   { slot, timeZone, moving }: { slot: RequestedSlot; timeZone: string; moving?: string },
 ): Promise<void> {
   const proof = proofOf(runtime, bookable, slot);
-  const isWhole = slot.end - slot.start === bookable.terms.rules.duration;
+  const isWhole = slot.end - slot.start === bookable.event.durationMinutes * minute;
   if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
   const requestOn = (clock: string, times: Times, except?: string) =>
     slotRequestOf(bookable, times, { clock, now: runtime.now(), except });
   // The script that books the slot checks that it is free, and that its day is not full.
   if (proof === "offered" && isOpen(requestOn(timeZone, { blocks: [], busy: [] }), slot.start)) return;
   const window = { from: slot.start, to: slot.start + 1 };
-  const times = await readTimes(runtime.redis, bookable.handle, reachOf(bookable.terms, window));
+  const times = await readTimes(runtime.redis, bookable.handle, reachOf(bookable.event, window));
   // A visitor who moves a booking saw the slots that exclude its own time, or those that ignore it.
   const isListed = [bookable.timeZone, timeZone].some((clock) =>
     [moving, undefined].some((except) => availableSlots(requestOn(clock, times, except), window).at.length > 0),

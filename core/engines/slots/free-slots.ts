@@ -1,22 +1,19 @@
+import type { StoredEventType } from "../../../schemas/scheduling.ts";
 import { day, hour, type Interval, minute } from "../../platform/clock.ts";
 import { type Zone, zoneOver } from "../../platform/zones.ts";
 import { type HoursKind, type OpenInterval, openTimes, type Timetable } from "./availability.ts";
 
-/** What an event type and its schedule say about its slots. */
-export interface SlotTerms {
-  timetable: Timetable;
-  /** The event type's requirements of a slot, in ms: `before` and `after` are free time around each. */
-  rules: Record<"duration" | "interval" | "before" | "after", number>;
-  /** Least ms from now to a start. */
-  notice: number;
-  /** Days after today on which slots may start; null for no limit. */
-  windowDays: number | null;
-  /** Most bookings of this event type on a local date; null for no limit. */
-  perDay: number | null;
-}
+/** What an event type requires of its slots. */
+type SlotRules = Pick<
+  StoredEventType,
+  | ("durationMinutes" | "slotIntervalMinutes" | "buffers")
+  | ("minimumNoticeMinutes" | "bookingWindowDays" | "maxBookingsPerDay")
+>;
 
 /** Everything that decides which slots of an event type are available. */
-export interface SlotRequest extends SlotTerms {
+export interface SlotRequest {
+  event: SlotRules;
+  timetable: Timetable;
   /** Zone whose local time anchors the grid. */
   clock: string;
   /** Blocks within the reach of the window, see `reachOf`, sorted by start. */
@@ -37,9 +34,10 @@ export interface AvailableSlots {
 const MAX_DATE_MS = day + 2 * hour;
 
 /** The time whose blocks affect slots that start in a window: from the date's midnight on, where the grid begins. */
-export function reachOf({ rules, perDay }: Pick<SlotTerms, "rules" | "perDay">, window: Interval): Interval {
-  const ahead = Math.max(rules.duration + rules.after, perDay === null ? 0 : MAX_DATE_MS);
-  return { from: window.from - MAX_DATE_MS - rules.before, to: window.to + ahead };
+export function reachOf({ durationMinutes, buffers, maxBookingsPerDay }: SlotRules, window: Interval): Interval {
+  const after = (durationMinutes + buffers.afterMinutes) * minute;
+  const from = window.from - MAX_DATE_MS - buffers.beforeMinutes * minute;
+  return { from, to: window.to + (maxBookingsPerDay ? Math.max(after, MAX_DATE_MS) : after) };
 }
 
 /**
@@ -50,7 +48,8 @@ export function availableSlots(request: SlotRequest, window: Interval & { maxSta
   const { from, to } = boundsOf(request, window);
   const found: AvailableSlots = { at: [], kinds: [] };
   const intervals = from < to ? bookableTimes(request, { from, to }) : [];
-  const { interval } = request.rules;
+  const { durationMinutes, slotIntervalMinutes } = request.event;
+  const interval = (slotIntervalMinutes ?? durationMinutes) * minute;
   const clock = zoneOver(request.clock, from - 2 * day, to);
   for (const { kind, free, last } of startRanges(intervals, request)) {
     const first = aligned(free, anchorOf(interval), clock);
@@ -67,17 +66,19 @@ export function availableSlots(request: SlotRequest, window: Interval & { maxSta
 /** The free times of the open intervals, in one pass over them and the blocks: each with its kind and its last start. */
 function* startRanges(
   intervals: OpenInterval[],
-  { busy, rules }: SlotRequest,
+  { busy, event }: SlotRequest,
 ): Generator<{ kind: HoursKind; free: number; last: number }> {
+  const duration = event.durationMinutes * minute;
+  const [before, after] = [event.buffers.beforeMinutes * minute, event.buffers.afterMinutes * minute];
   let at = 0;
   for (const open of intervals) {
     let free = open.from;
     while (free < open.to) {
-      while ((busy[at] ?? noBlock).to + rules.before <= free) at++;
+      while ((busy[at] ?? noBlock).to + before <= free) at++;
       const block = busy[at] ?? noBlock;
-      const end = Math.min(open.latestEnd, block.from - rules.after);
-      if (end > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - rules.duration) };
-      free = block.to + rules.before;
+      const end = Math.min(open.latestEnd, block.from - after);
+      if (end > free) yield { kind: open.kind, free, last: Math.min(open.to - 1, end - duration) };
+      free = block.to + before;
     }
   }
 }
@@ -89,7 +90,7 @@ export function isOpen(request: SlotRequest, start: number): boolean {
   const bounds = boundsOf(request, { from: start, to: start + 1 });
   const intervals = bounds.from < bounds.to ? bookableTimes(request, bounds) : [];
   const open = intervals.find(({ from, to }) => from <= start && start < to);
-  return open !== undefined && start + request.rules.duration <= open.latestEnd;
+  return open !== undefined && start + request.event.durationMinutes * minute <= open.latestEnd;
 }
 
 /** First and last instant of a local date of the schedule's zone, `to` exclusive, for the day limit. */
@@ -103,14 +104,15 @@ export function localDay(timeZone: string, instant: number): Interval {
 const LAST_INSTANT = Date.UTC(9999, 11, 30);
 
 /** The first instant after the booking window, in the schedule's zone. */
-function windowEnd({ timetable, windowDays, now }: SlotRequest): number {
-  if (windowDays === null) return LAST_INSTANT;
-  const last = zoneOver(timetable.timeZone, now, now).dateAt(now) + windowDays;
+function windowEnd({ timetable, event, now }: SlotRequest): number {
+  if (!event.bookingWindowDays) return LAST_INSTANT;
+  const last = zoneOver(timetable.timeZone, now, now).dateAt(now) + event.bookingWindowDays;
   return zoneOver(timetable.timeZone, last * day, (last + 1) * day).startOfDate(last + 1);
 }
 
 function boundsOf(request: SlotRequest, window: Interval): Interval {
-  return { from: Math.max(window.from, request.now + request.notice), to: Math.min(window.to, windowEnd(request)) };
+  const earliest = request.now + request.event.minimumNoticeMinutes * minute;
+  return { from: Math.max(window.from, earliest), to: Math.min(window.to, windowEnd(request)) };
 }
 
 /** The open intervals around these bounds, without fully booked dates. */
@@ -122,11 +124,11 @@ function bookableTimes(request: SlotRequest, bounds: Interval): OpenInterval[] {
   return full.size === 0 ? intervals : intervals.filter(({ date }) => !full.has(date));
 }
 
-function fullDates({ perDay, booked }: SlotRequest, zone: Zone): Set<number> {
-  if (perDay === null) return new Set();
+function fullDates({ event: { maxBookingsPerDay: max }, booked }: SlotRequest, zone: Zone): Set<number> {
+  if (!max) return new Set();
   const counts = new Map<number, number>();
   for (const start of booked) counts.set(zone.dateAt(start), (counts.get(zone.dateAt(start)) ?? 0) + 1);
-  return new Set([...counts].filter(([, count]) => count >= perDay).map(([date]) => date));
+  return new Set([...counts].filter(([, count]) => count >= max).map(([date]) => date));
 }
 
 /** The grid of local times for starts: the first of these minutes that divides the interval (docs/reference.md, "Slots"). */

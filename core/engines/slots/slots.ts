@@ -1,5 +1,5 @@
 /** What other modules may import from slots. */
-export { timetableOf } from "./availability.ts";
+export { type Timetable, timetableOf } from "./availability.ts";
 export {
   type AvailableSlots,
   availableSlots,
@@ -7,7 +7,6 @@ export {
   localDay,
   reachOf,
   type SlotRequest,
-  type SlotTerms,
 } from "./free-slots.ts";
 export { bookingNonces, checkNonce } from "./nonce.ts";
 export { slotBytes } from "./slot-bytes.ts";
