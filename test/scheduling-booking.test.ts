@@ -1,5 +1,5 @@
 import t from "tap";
-import { replaceBusy } from "../core/scheduling/times.ts";
+import { writeBusy } from "../core/scheduling/times.ts";
 import { keys } from "../core/store/keys.ts";
 import { mastersOf } from "../core/store/redis.ts";
 import { repeatScripts } from "../fixtures/redis.ts";
@@ -338,7 +338,7 @@ t.test("a slot with its nonce is refused on busy time and on a full day", async 
   const [first, second, third] = body.slots;
   const book = (listed: object) => service.visitor.post(`${path}/bookings`).send({ attendee: ada, slot: listed });
   const blocks = [{ from: Date.parse(first.start), to: Date.parse(first.end) }];
-  await replaceBusy(service.runtime, "acme", { blocks, readAt: Date.now() });
+  await writeBusy(service.runtime, "acme", { blocks, source: "", readAt: Date.now() });
   t.match((await book(first).expect(409)).body, { code: "scheduling_slot_unavailable" });
   await book(second).expect(201);
   t.match((await book(third).expect(409)).body, { code: "scheduling_slot_unavailable" });
@@ -580,12 +580,12 @@ t.test("busy time of calendars blocks with the event's own buffers", async (t) =
     { from: at("16:10"), to: at("18:00") },
     { from: Date.parse("2026-09-01T00:00Z"), to: at("09:20") },
   ];
-  await replaceBusy(service.runtime, "acme", { blocks, readAt: Date.now() });
+  await writeBusy(service.runtime, "acme", { blocks, source: "", readAt: Date.now() });
   // Free: 09:50 to 10:45, 12:30 to 15:55.
   t.same(await slots("intro", ...day("2026-10-05")), ["10-05T13:00", "10-05T14:00"]);
   await book("intro", "2026-10-05T10:00:00Z", 60).expect(409);
   await book("intro", "2026-10-05T14:00:00Z", 60).expect(201);
-  await replaceBusy(service.runtime, "acme", { blocks: [], readAt: Date.now() });
+  await writeBusy(service.runtime, "acme", { blocks: [], source: "", readAt: Date.now() });
   t.same(await slots("intro", "2026-10-05T09:00:00Z", "2026-10-05T12:00:00Z"), [
     "10-05T09:00",
     "10-05T10:00",
@@ -600,10 +600,10 @@ t.test("busy times that are too old are read again before a booking", async (t) 
   await book("intro", "2026-10-05T12:00:00Z", 30).expect(201);
   t.equal(await pulls(), 0, "no calendar is selected");
   const blocks = [{ from: Date.parse("2026-10-05T09:00Z"), to: Date.parse("2026-10-05T10:00Z") }];
-  await replaceBusy(service.runtime, "acme", { blocks, readAt: Date.now() });
+  await writeBusy(service.runtime, "acme", { blocks, source: "", readAt: Date.now() });
   await book("intro", "2026-10-05T09:00:00Z", 30).expect(409);
   t.equal(await pulls(), 0, "they were just read");
-  await replaceBusy(service.runtime, "acme", { blocks, readAt: Date.now() - 61_000 });
+  await writeBusy(service.runtime, "acme", { blocks, source: "", readAt: Date.now() - 61_000 });
   await book("intro", "2026-10-05T09:00:00Z", 30).expect(201);
   t.equal(await pulls(), 1, "the calendar that blocked the time is not selected any more");
 });

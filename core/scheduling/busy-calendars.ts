@@ -20,7 +20,7 @@ import { resyncAll } from "./calendar-events.ts";
 import { readCatalogSnapshot } from "./catalog.ts";
 import { updateHealth } from "./credentials.ts";
 import { type Selection, type StoredSelection, selectionsOf } from "./selections.ts";
-import { busySource, keepBusy, replaceBusy } from "./times.ts";
+import { writeBusy } from "./times.ts";
 
 /** Real ms between two pulls of a handle's calendars, and age of busy times that a booking has read again (docs/reference.md, "Slots"). */
 const PULL_INTERVAL_MS = 5 * 60_000;
@@ -171,17 +171,15 @@ async function updateBusy(runtime: Runtime, handle: string, at?: number): Promis
 /** False if other busy times were stored meanwhile. */
 async function tryUpdate(runtime: Runtime, handle: string, at: number | undefined): Promise<boolean> {
   // First, so that whatever is stored after the reads below begin is noticed.
-  const last = await busySource(runtime, handle);
+  const [storedAt, last] = await runtime.redis.hmget(keys.busyState(handle), "at", "source");
   const objects = (await selectionsOf(runtime, handle)).flatMap(({ account, busyCalendarIds }) =>
     busyCalendarIds.map((calendarId) => objectsOf(account, calendarId)),
   );
-  const readAt = at ?? Number((await runtime.redis.hget(keys.busyState(handle), "at")) ?? 0);
-  if (objects.length === 0) return keepBusy(runtime, handle, { last, readAt });
-  const source = await sourceOf(runtime, objects);
-  if (source === last) return keepBusy(runtime, handle, { last, source, readAt });
+  const source = objects.length === 0 ? undefined : await sourceOf(runtime, objects);
   const busy: BusyInterval[] = [];
-  for (const key of objects) await addBusy(runtime, key, busy);
-  return replaceBusy(runtime, handle, { blocks: await othersAmong(runtime, handle, busy), last, source, readAt });
+  if (source !== last) for (const key of objects) await addBusy(runtime, key, busy);
+  const blocks = source === last ? undefined : await othersAmong(runtime, handle, busy);
+  return writeBusy(runtime, handle, { blocks, source, last: last ?? "", readAt: at ?? Number(storedAt ?? 0) });
 }
 
 /** Adds the busy times of a calendar. One that exceeds the handle's limit is left out and read as a whole next time. */

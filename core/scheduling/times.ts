@@ -65,62 +65,43 @@ export async function readTimes(redis: Redis, handle: string, { from, to }: Inte
   return { blocks: [...lastBlock, ...blocks].map(parsed), busy: busyTimes };
 }
 
-/** The blocks at a moment, without expired holds and without a booking that is being moved. */
-export function bookedTimes(times: Times, now: number, except?: string): BookedTime[] {
-  return times.blocks.filter(({ hold, bookingUid }) => (hold === 0 || hold > now) && bookingUid !== except);
-}
-
-/** A reading of the calendars that are selected: its real ms, and what identifies the calendar states; without a source none is selected. */
+/** A reading of the calendars that are selected. */
 interface BusyReading {
+  /** Busy time without that of own bookings that a calendar echoes; absent: the stored one is current. */
+  blocks?: readonly Interval[] | undefined;
+  /** Real ms. */
   readAt: number;
+  /** What identifies the calendar states; absent if none is selected. */
   source?: string | undefined;
-  /** The source of the stored busy times before the reading (`busySource`); absent: whatever they are. */
+  /** The stored source before the reading, "" without any; absent: whatever it is. */
   last?: string | undefined;
 }
 
-/** What identifies the calendar states of the stored busy times; "" without any. */
-export async function busySource({ redis }: Pick<Runtime, "redis">, handle: string): Promise<string> {
-  return (await redis.hget(keys.busyState(handle), "source")) ?? "";
-}
-
 /**
- * Replaces the busy times of a handle in one step; overlapping ones are merged. False, without a change, if others were stored since the
- * reading began: they may be newer. The caller must omit own bookings that a calendar echoes.
+ * Replaces the busy times of a handle in one step, or confirms them; overlapping ones are merged. False, without a change, if others were
+ * stored since the reading began: they may be newer.
  */
-export async function replaceBusy(
+export async function writeBusy(
   { redis, id }: Pick<Runtime, "redis" | "id">,
   handle: string,
-  { blocks, source = "", ...reading }: BusyReading & { blocks: readonly Interval[] },
+  { blocks, ...reading }: BusyReading,
 ): Promise<boolean> {
-  const merged = mergedBlocks(blocks);
+  const merged = blocks && mergedBlocks(blocks);
   const draft = keys.busyDraft(handle, id(""));
-  for (const some of batchesOf(merged, BATCH_SIZE)) {
+  for (const some of batchesOf(merged ?? [], BATCH_SIZE)) {
     const members = some.flatMap(({ from, to }) => [from, `${from}:${to}`]);
     await transact(redis, (transaction) => {
       transaction.zadd(draft, ...members).expire(draft, DRAFT_TTL_SECONDS);
     });
   }
-  const change = merged.length > 0 ? "replace" : "empty";
-  return (await scripts.writeBusy(redis, busyKeys(handle, draft), { ...reading, source, change })) === "written";
+  const change = merged === undefined ? "confirm" : merged.length > 0 ? "replace" : "empty";
+  const state = { busy: keys.busy(handle), state: keys.busyState(handle), times: keys.timesVersion(handle) };
+  return (await scripts.writeBusy(redis, { ...state, draft }, { ...reading, change })) === "written";
 }
 
 /** Busy times per batch, and seconds after which those of a crashed process expire. */
 const BATCH_SIZE = 1000;
 const DRAFT_TTL_SECONDS = 60;
-
-/** Confirms that the stored busy times are current, or, if no calendar is selected, clears them. False as `replaceBusy`. */
-export async function keepBusy(
-  { redis }: Pick<Runtime, "redis">,
-  handle: string,
-  reading: BusyReading,
-): Promise<boolean> {
-  const change = reading.source === undefined ? "empty" : "confirm";
-  return (await scripts.writeBusy(redis, busyKeys(handle), { ...reading, change })) === "written";
-}
-
-function busyKeys(handle: string, draft = keys.busyDraft(handle, "")) {
-  return { busy: keys.busy(handle), draft, state: keys.busyState(handle), times: keys.timesVersion(handle) };
-}
 
 function parsed(member: string): BookedTime {
   const [from, to, hold, start, eventTypeId = "", bookingUid = ""] = member.split(":");

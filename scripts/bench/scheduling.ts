@@ -8,7 +8,7 @@ import type { Runtime } from "../../core/platform/runtime.ts";
 import { createEventType } from "../../core/scheduling/event-types.ts";
 import { createBooking } from "../../core/scheduling/reservations.ts";
 import { putSchedule } from "../../core/scheduling/schedules.ts";
-import { replaceBusy } from "../../core/scheduling/times.ts";
+import { writeBusy } from "../../core/scheduling/times.ts";
 import { keys } from "../../core/store/keys.ts";
 import { pipelined } from "../../core/store/redis.ts";
 import { freePort } from "../../fixtures/ports.ts";
@@ -145,7 +145,7 @@ function someBusy(days: number): { from: number; to: number }[] {
 const path = "/v2/public/scheduling/acme/office/slots";
 
 async function slots(stage: Stage): Promise<BenchRow[]> {
-  await replaceBusy(stage.runtime, "acme", { blocks: someBusy(60), readAt: Date.now() });
+  await writeBusy(stage.runtime, "acme", { blocks: someBusy(60), source: "", readAt: Date.now() });
   const web = await freePort();
   await start(stage, "dist/api/server.js", { PORT: String(web) });
   const query = (shift: number) =>
@@ -332,7 +332,7 @@ async function recorded(runtime: Runtime): Promise<{ names: string[]; values: st
 /** 2,000 attempts at one slot, and random attempts from four processes at four event types with mixed buffers. */
 async function races(stage: Stage): Promise<BenchRow[]> {
   const { runtime } = stage;
-  await replaceBusy(runtime, "acme", { blocks: [], readAt: Date.now() });
+  await writeBusy(runtime, "acme", { blocks: [], source: "", readAt: Date.now() });
   const at = soon + 80 * day;
   const input = { handle: "acme", eventSlug: "m30", answers: {}, guests: [], ...JSON.parse(bookingAt(at)) };
   const told = await Promise.allSettled(Array.from({ length: 2000 }, () => createBooking(runtime, input, caller)));
