@@ -93,7 +93,7 @@ const providerNames: Record<shape.ProviderKey, string> = {
 
 /** The page that asks whether to connect an account to a handle, or a redirect. */
 function consentView(question: core.ConsentQuestion | core.Redirect, request: Request): View {
-  if (question.step === "redirect") return redirect(question);
+  if ("location" in question) return redirect(question);
   const { providerKey, account, handle, name, user, consentId, proof } = question;
   const language = request.language();
   const { connect: words } = wordsOf(language);

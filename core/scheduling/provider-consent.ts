@@ -22,13 +22,11 @@ interface PendingAccount extends ConnectedAccount {
 
 /** A redirect. A browser without a session signs in first, and returns. */
 export interface Redirect {
-  step: "redirect";
   location: string;
 }
 
 /** The contents of the consent page; `proof` ties its form to this account and session. */
 export interface ConsentQuestion {
-  step: "ask";
   providerKey: ProviderKey;
   account: string;
   handle: string;
@@ -52,8 +50,7 @@ export async function returnFromProvider(
   const { env } = runtime;
   const { providerKey, code, state, error } = input;
   configuredProvider(env, providerKey);
-  if (!hasConsentPage(env))
-    return { step: "redirect", location: address(env.APP_URL, { providerKey, code, state, error }) };
+  if (!hasConsentPage(env)) return { location: address(env.APP_URL, { providerKey, code, state, error }) };
   if (error !== undefined || code === undefined) throw new Fail("oauth_exchange_failed");
   if (state === undefined) throw new Fail("invalid_oauth_state");
   const session = await sessionOfCookie(runtime, input.cookie);
@@ -64,7 +61,7 @@ export async function returnFromProvider(
   const consentId = runtime.id("con_");
   const sealed = seal(env, sealBinding(consentId), JSON.stringify(pending));
   await runtime.redis.set(keys.oauthConsent(consentId), sealed, "EX", CONSENT_TTL_SECONDS);
-  return { step: "redirect", location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
+  return { location: address(pageOf(env, `${providerKey}/connect`), { consentId }) };
 }
 
 /**
@@ -83,7 +80,7 @@ export async function askForConsent(
   const proof = formProof(runtime.env, session, { form: FORM, about: consentId });
   const user = session.email ?? session.userId;
   const name = await displayNameOf(runtime.redis, handle);
-  return { step: "ask", providerKey: pending.providerKey, account, handle, name, user, consentId, proof };
+  return { providerKey: pending.providerKey, account, handle, name, user, consentId, proof };
 }
 
 /**
@@ -110,7 +107,7 @@ function hasConsentPage({ LOGIN_BUILTIN, APP_URL, BASE_URL }: Env): boolean {
 }
 
 function signInFirst(env: Env, page: string, query: Record<string, string>): Redirect {
-  return { step: "redirect", location: loginUrl(env, address(pageOf(env, page), query)) };
+  return { location: loginUrl(env, address(pageOf(env, page), query)) };
 }
 
 const pageOf = ({ BASE_URL }: Env, page: string): string => `${BASE_URL}/oauth/scheduling/${page}`;
