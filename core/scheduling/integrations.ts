@@ -26,7 +26,7 @@ export async function listIntegrations(
   runtime: Runtime,
   { handle }: Input<"handle">,
 ): Promise<{ providers: { providerKey: ProviderKey; configured: boolean }[]; credentials: Credential[] }> {
-  const isConfigured = ({ oauth }: Provider): boolean => oauth === undefined || oauth(runtime.env) !== undefined;
+  const isConfigured = ({ oauth }: Provider): boolean => oauth?.(runtime.env).clientId !== "";
   return {
     providers: providerKeys.map((key) => ({ providerKey: key, configured: isConfigured(providers[key]) })),
     credentials: (await credentialRecords.all(runtime, handle)).map(toCredential),
@@ -154,6 +154,6 @@ export function configuredProvider(
   const provider = key && providers[key];
   if (key === undefined || provider?.oauth === undefined) throw new Fail("integration_not_found");
   const settings = provider.oauth(env);
-  if (settings === undefined) throw new Fail("provider_not_configured");
+  if (settings.clientId === "") throw new Fail("provider_not_configured");
   return { key, settings, provider };
 }

@@ -8,7 +8,7 @@ import type { CredentialRef, Runtime } from "../../platform/runtime.ts";
 import { keys } from "../../store/keys.ts";
 import { accessToken, type TokenHolder } from "./access-tokens.ts";
 import { MAX_INSTANCES } from "./busy-objects.ts";
-import type { OAuthSettings, ProviderGrant } from "./providers/provider.ts";
+import type { ProviderGrant } from "./providers/provider.ts";
 import { CalendarServerError, type Refusals } from "./server-error.ts";
 
 /** One call of an API. */
@@ -34,17 +34,15 @@ const MAX_ATTEMPTS = 3;
 /** Statuses of a resource that does not exist any more. */
 export const GONE = [404, 410];
 
-type ApiCaller = Omit<TokenHolder, "settings"> & { settings: OAuthSettings | undefined };
-
 /** A provider's API, called on behalf of an account. */
 export class AccountApi {
   readonly #holder: TokenHolder;
   readonly #refusals: Refusals;
 
-  /** Without settings the installation no longer has the provider's client: `provider_not_configured`. */
-  constructor({ settings, ...caller }: ApiCaller, refusals: Refusals = {}) {
-    if (settings === undefined) throw new Fail("provider_not_configured");
-    this.#holder = { ...caller, settings };
+  /** `provider_not_configured` if the installation no longer has the provider's client. */
+  constructor(holder: TokenHolder, refusals: Refusals = {}) {
+    if (holder.settings.clientId === "") throw new Fail("provider_not_configured");
+    this.#holder = holder;
     this.#refusals = refusals;
   }
 

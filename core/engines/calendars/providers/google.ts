@@ -92,9 +92,8 @@ export const google: Provider = {
     return { account: id, secret: secretFor(grant) };
   },
   async disconnect(runtime, { secret }) {
-    const settings = settingsFrom(runtime.env);
     const { refreshToken, accessToken } = tokensIn(secret);
-    if (settings) await revokeGrant(runtime, settings, refreshToken ?? accessToken);
+    await revokeGrant(runtime, settingsFrom(runtime.env), refreshToken ?? accessToken);
   },
   calendars,
 };
@@ -105,12 +104,10 @@ const SCOPES = ["calendar.events", "calendar.calendarlist.readonly"];
 const FULL_SCOPE = "auth/calendar";
 
 /** Google issues a refresh token only with consent, so every authorisation asks for consent. */
-function settingsFrom(env: Env): OAuthSettings | undefined {
-  const { GOOGLE_CLIENT_ID: clientId, GOOGLE_CLIENT_SECRET: clientSecret } = env;
-  if (!clientId || !clientSecret) return undefined;
+function settingsFrom(env: Env): OAuthSettings {
   return {
-    clientId,
-    clientSecret,
+    clientId: env.GOOGLE_CLIENT_ID ?? "",
+    clientSecret: env.GOOGLE_CLIENT_SECRET ?? "",
     authorize: `${env.GOOGLE_AUTH_BASE}/o/oauth2/v2/auth`,
     token: `${env.GOOGLE_TOKEN_BASE}/token`,
     revoke: `${env.GOOGLE_TOKEN_BASE}/revoke`,

@@ -103,12 +103,10 @@ export const microsoft: Provider = {
   calendars,
 };
 
-function settingsFrom(env: Env): OAuthSettings | undefined {
-  const { MICROSOFT_CLIENT_ID: clientId, MICROSOFT_CLIENT_SECRET: clientSecret } = env;
-  if (!clientId || !clientSecret) return undefined;
+function settingsFrom(env: Env): OAuthSettings {
   return {
-    clientId,
-    clientSecret,
+    clientId: env.MICROSOFT_CLIENT_ID ?? "",
+    clientSecret: env.MICROSOFT_CLIENT_SECRET ?? "",
     authorize: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/authorize`,
     token: `${env.MICROSOFT_LOGIN_BASE}/common/oauth2/v2.0/token`,
     api: `${env.MICROSOFT_GRAPH_BASE}/v1.0`,

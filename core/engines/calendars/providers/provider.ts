@@ -6,6 +6,7 @@ import type { BusyInterval } from "../recurrence.ts";
 
 /** OAuth settings of a provider. */
 export interface OAuthSettings {
+  /** Id and secret are empty if the installation has no client for the provider. */
   clientId: string;
   clientSecret: string;
   /** URLs of the authorisation page and of the token endpoint. */
@@ -154,8 +155,8 @@ export interface ProviderMeetings {
 
 /** What the service requires of a provider; unsupported parts are absent. */
 export interface Provider {
-  /** Its OAuth settings, or undefined if the installation has no client for it; absent for providers without OAuth. */
-  oauth?(env: Env): OAuthSettings | undefined;
+  /** Its OAuth settings; absent for providers without OAuth. */
+  oauth?(env: Env): OAuthSettings;
   /** The account of a grant, as the provider names it (unchecked), and the secret to store. */
   connect?(
     runtime: Runtime,

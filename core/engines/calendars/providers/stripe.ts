@@ -40,8 +40,7 @@ export interface StripeEvent {
 /** Stripe: accounts connect by OAuth (Connect); calls use the platform's key. */
 export const stripe: Provider = {
   oauth(env) {
-    const { STRIPE_CLIENT_ID: clientId, STRIPE_SECRET_KEY: clientSecret, STRIPE_CONNECT_BASE: base } = env;
-    if (!clientId || !clientSecret) return undefined;
+    const { STRIPE_CLIENT_ID: clientId = "", STRIPE_SECRET_KEY: clientSecret = "", STRIPE_CONNECT_BASE: base } = env;
     const urls = { authorize: `${base}/oauth/authorize`, token: `${base}/oauth/token` };
     const api = env.STRIPE_API_BASE;
     return { clientId, clientSecret, ...urls, api, scope: "read_write", login: "post", parameters: {} };

@@ -22,15 +22,16 @@ export const zoom: Provider = {
   },
   async disconnect(runtime, { secret }) {
     const settings = settingsFrom(runtime.env);
-    if (settings) await revokeGrant(runtime, settings, await revocable(runtime, settings, secret));
+    await revokeGrant(runtime, settings, await revocable(runtime, settings, secret));
   },
   meetings: {
     kind: "zoom",
     async put(runtime, account, { event, earlier }) {
       const calls = new AccountApi({ runtime, account, settings: settingsFrom(runtime.env) });
-      const current = (await changeMeeting(calls, earlier?.meetingId, event)) ?? (await changeFound(calls, event));
       const { id, join_url } =
-        current ?? (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
+        (await changeMeeting(calls, earlier?.meetingId, event)) ??
+        (await changeMeeting(calls, await findMeeting(calls, event), event)) ??
+        (await calls.call<ZoomMeeting>({ method: "POST", path: "/users/me/meetings", json: bodyOf(event) }));
       const url = meetingLink(join_url);
       if (url === null) throw new Error("Zoom named no link.");
       return { meetingId: String(id), url };
@@ -42,12 +43,10 @@ export const zoom: Provider = {
   },
 };
 
-function settingsFrom(env: Env): OAuthSettings | undefined {
-  const { ZOOM_CLIENT_ID: clientId, ZOOM_CLIENT_SECRET: clientSecret } = env;
-  if (!clientId || !clientSecret) return undefined;
+function settingsFrom(env: Env): OAuthSettings {
   return {
-    clientId,
-    clientSecret,
+    clientId: env.ZOOM_CLIENT_ID ?? "",
+    clientSecret: env.ZOOM_CLIENT_SECRET ?? "",
     authorize: `${env.ZOOM_OAUTH_BASE}/oauth/authorize`,
     token: `${env.ZOOM_OAUTH_BASE}/oauth/token`,
     revoke: `${env.ZOOM_OAUTH_BASE}/oauth/revoke`,
@@ -84,11 +83,6 @@ async function changeMeeting(
   if (current === undefined || sequenceIn(current.agenda) > event.sequence) return current;
   const changed = await calls.find({ method: "PATCH", path, json: bodyOf(event) });
   return changed === undefined ? undefined : current;
-}
-
-/** The same for a meeting of the booking that was created before a crash; undefined without any. */
-async function changeFound(calls: AccountApi, event: CalendarEvent): Promise<ZoomMeeting | undefined> {
-  return changeMeeting(calls, await findMeeting(calls, event), event);
 }
 
 /** Zoom has no idempotency: the reference in the agenda finds a meeting that was created before a crash. */
