@@ -1,12 +1,20 @@
 import { Buffer } from "node:buffer";
 import type { JobData } from "../../schemas/jobs.ts";
 import { spokenLanguage, wordsOf } from "../../schemas/languages.ts";
-import type { Booking, BookingStatus, MailKind, StoredEventType } from "../../schemas/scheduling.ts";
+import type { Booking, BookingStatus, MailKind } from "../../schemas/scheduling.ts";
 import { ownerAddresses, settingsOf } from "../account/face.ts";
-import { acceptOnce, decideNotice, findSender, mailsByService, sendForHandle } from "../email/face.ts";
+import {
+  acceptOnce,
+  decideNotice,
+  digestTexts,
+  findSender,
+  mailsByService,
+  readDigest,
+  sendForHandle,
+} from "../email/face.ts";
 import { type CalendarFile, calendarFile, type Organizer } from "../engines/calendars/calendars.ts";
-import { factLabel, layOut, type MimeFile } from "../engines/mail/mail.ts";
-import { canonicalAddress, isAddress } from "../platform/address.ts";
+import { type Fact, factLabel, layOut, type MailLayout, type MimeFile } from "../engines/mail/mail.ts";
+import { canonicalAddress, distinctAddresses, isAddress } from "../platform/address.ts";
 import { visibleCharacters } from "../platform/characters.ts";
 import { sha256 } from "../platform/digest.ts";
 import { fillPlaceholders } from "../platform/placeholders.ts";
@@ -47,7 +55,7 @@ export async function sendMails(runtime: Runtime, data: JobData<"scheduling.mail
         ...layOut(bookingLayout({ stored, kind, recipient, by, questions: event?.bookingFields, isUntold })),
         ...(recipient.as === "owner" && { replyTo: stored.attendee.email }),
       },
-      attachments: await attachmentsOf(runtime, handle, { stored, recipient, event }),
+      attachments: await attachmentsOf(runtime, handle, { stored, recipient }),
       caps: by === "owner" || recipient.isOwner ? [] : ["visitor" as const],
       key: `booking ${bookingUid} ${kind} ${sequence} ${canonicalAddress(recipient.email)}${kind === "link" ? ` ${stored.meetingUrl}` : ""}`,
     };
@@ -75,6 +83,44 @@ async function leaveToDigest(runtime: Runtime, data: JobData<"scheduling.mail">)
   return decision !== "mail";
 }
 
+/** Mails the owners of a handle once what the further mails of an hour would have told them, with the links to decide and to open. */
+export async function sendBookingDigest(
+  runtime: Runtime,
+  { handle, round }: JobData<"scheduling.digest">,
+): Promise<void> {
+  const list = keys.bookingDigest(handle, round);
+  const { found, others } = await readDigest(runtime.redis, list, (item) => newsOf(runtime, JSON.parse(item)));
+  const news = found.flat();
+  for (const to of distinctAddresses(news.map(({ owner }) => owner))) {
+    const owner = canonicalAddress(to);
+    const layouts = news.flatMap((one) => (canonicalAddress(one.owner) === owner ? one.layout : []));
+    const content = layOut(digestLayout(layouts, others));
+    await sendForHandle(runtime, { handle, to, content, key: `booking digest ${round} ${owner}` });
+  }
+}
+
+/** What a mail would have told the owners. Obsolete mails have no news: the later change has its own. */
+async function newsOf(runtime: Runtime, data: JobData<"scheduling.mail">) {
+  const { handle, kind } = data;
+  const stored = await readDue(runtime, data);
+  if (stored === undefined) return undefined;
+  const questions = (await eventTypeRecords.find(runtime, handle, stored.eventTypeId))?.bookingFields;
+  const owners = (await recipientsOf(runtime, handle, { stored, kind })).filter(({ isOwner }) => isOwner);
+  return owners.map((recipient) => ({
+    owner: recipient.email,
+    layout: bookingLayout({ stored, kind, recipient, questions, isUntold: true }),
+  }));
+}
+
+function digestLayout(layouts: MailLayout[], others: number): MailLayout {
+  const [common] = layouts as [MailLayout];
+  const texts = digestTexts(wordsOf(common.language).mails.booking, layouts.length, others);
+  // The links to confirm and decline a request, else to open the booking.
+  const linksOf = ({ subject, actions = [] }: MailLayout): Fact[] =>
+    actions.slice(0, 2).map(([words, address]): Fact => [words, subject, address]);
+  return { ...common, ...texts, facts: layouts.flatMap(linksOf), actions: [] };
+}
+
 /** True if the visitors of a handle are mailed about their bookings. */
 export async function mailsVisitors(runtime: Runtime, handle: string): Promise<boolean> {
   return runtime.env.SMTP_URL !== undefined && (await findSender(runtime, handle, "CALENDAR")) !== undefined;
@@ -98,15 +144,38 @@ export async function aboutBooking(
   };
 }
 
-/** The booking as a calendar file for its visitor, with the handle's calendar address as organiser. */
-export async function visitorFile(runtime: Runtime, handle: string, booking: Booking): Promise<CalendarFile> {
-  const event = await eventTypeRecords.find(runtime, handle, booking.eventTypeId);
+/**
+ * A booking as a calendar file. Only the visitor's file has the visitor's link, and a guest's file hides the uid, which is as good as that
+ * link. An owner's file names the visitor in its title, and the owner as an accepted attendee, so that the owner's calendar imports it.
+ */
+export async function fileFor(
+  runtime: Runtime,
+  handle: string,
+  { stored, recipient }: { stored: BookingRecord; recipient: Recipient | "visitor" },
+): Promise<CalendarFile> {
+  const booking = withPresentableNames(toBooking(handle, stored, runtime.now()));
+  const { description = "" } = (await eventTypeRecords.find(runtime, handle, stored.eventTypeId)) ?? {};
+  const organizer = await organizerOf(runtime, handle);
+  if (recipient === "visitor" || recipient.as === "attendee") {
+    const link = await manageLine(runtime, handle, booking);
+    return calendarFile(booking, organizer, { description: [description, link].filter(Boolean).join("\n\n") });
+  }
+  if (recipient.as === "guest")
+    return calendarFile(booking, organizer, { description, ...(!recipient.isOwner && { uid: guestUid(booking) }) });
+  const { title } = await aboutBooking(runtime, handle, stored);
+  const owner = { email: recipient.email, name: recipient.host };
+  return calendarFile({ ...booking, title }, organizer, { description, owner });
+}
+
+async function manageLine(runtime: Runtime, handle: string, booking: Booking): Promise<string> {
   const { language } = await settingsOf(runtime.redis, handle);
   const { manage } = wordsOf(spokenLanguage(booking.language, language)).mails.booking.actions;
-  const link = `${manage}: ${manageUrl(runtime, handle, booking)}`;
-  return calendarFile(withPresentableNames(booking), await organizerOf(runtime, handle), {
-    description: [event?.description, link].filter(Boolean).join("\n\n"),
-  });
+  return `${manage}: ${manageUrl(runtime, handle, booking)}`;
+}
+
+/** A constant name of a booking that does not give its uid away. */
+function guestUid({ bookingUid }: Booking): string {
+  return sha256(`guest ${bookingUid}`).toString("hex").slice(0, 32);
 }
 
 /** The organiser of the handle's bookings: its calendar address. */
@@ -119,7 +188,7 @@ async function organizerOf(runtime: Runtime, handle: string): Promise<Organizer>
 }
 
 /** The booking of a mail; undefined if the mail is obsolete or must wait. */
-export async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
+async function readDue(runtime: Runtime, data: JobData<"scheduling.mail">): Promise<BookingRecord | undefined> {
   const { handle, bookingUid, kind, sequence } = data;
   const read = async (): Promise<BookingRecord | undefined> => {
     const stored = await findBooking(runtime.redis, handle, bookingUid);
@@ -166,7 +235,7 @@ function wasConfirmed({ confirmedAt, everConfirmed = false }: BookingRecord): bo
 }
 
 /** Guests are informed only once a booking is confirmed. */
-export async function recipientsOf(
+async function recipientsOf(
   runtime: Runtime,
   handle: string,
   { stored, kind }: { stored: BookingRecord; kind: MailKind },
@@ -206,44 +275,14 @@ function linksOf(
   return purposes.map((purpose) => [purpose, ownerLink(runtime.env, { handle, bookingUid, sequence, purpose, email })]);
 }
 
-interface FileView {
-  stored: BookingRecord;
-  recipient: Recipient;
-  event: StoredEventType | undefined;
-}
-
-/**
- * Only the visitor's file has the visitor's link, and a guest's file hides the uid, which is as good as that link. Owners are accepted
- * attendees, so that their calendars import the invitation.
- */
 async function attachmentsOf(
   runtime: Runtime,
   handle: string,
-  { stored, recipient, event }: FileView,
+  file: { stored: BookingRecord; recipient: Recipient },
 ): Promise<MimeFile[]> {
   // Calendars get a booking with its confirmation; before that there is nothing to withdraw from them.
-  if (!wasConfirmed(stored)) return [];
-  const { method, text } =
-    recipient.as === "attendee"
-      ? await visitorFile(runtime, handle, toBooking(handle, stored, runtime.now()))
-      : await fileOf(runtime, handle, { stored, recipient, event });
+  if (!wasConfirmed(file.stored)) return [];
+  const { method, text } = await fileFor(runtime, handle, file);
   const contentType = `text/calendar; charset=utf-8; method=${method}`;
   return [{ filename: "invite.ics", contentType, content: Buffer.from(text).toString("base64") }];
-}
-
-/** The file of a guest or an owner; an owner's names the visitor in its title. */
-async function fileOf(runtime: Runtime, handle: string, { stored, recipient, event }: FileView): Promise<CalendarFile> {
-  const booking = withPresentableNames(toBooking(handle, stored, runtime.now()));
-  const isOwners = recipient.as === "owner";
-  const { title } = isOwners ? await aboutBooking(runtime, handle, stored) : booking;
-  return calendarFile({ ...booking, title }, await organizerOf(runtime, handle), {
-    description: event?.description ?? "",
-    ...(isOwners && { owner: { email: recipient.email, name: recipient.host } }),
-    ...(!recipient.isOwner && { uid: guestUid(booking) }),
-  });
-}
-
-/** A constant name of a booking that does not give its uid away. */
-function guestUid({ bookingUid }: Booking): string {
-  return sha256(`guest ${bookingUid}`).toString("hex").slice(0, 32);
 }

@@ -18,7 +18,7 @@ import { keys } from "../store/keys.ts";
 import { type Listed, listIds } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
 import { openJobs } from "./booking-jobs.ts";
-import { mailsVisitors, visitorFile } from "./booking-mails.ts";
+import { fileFor, mailsVisitors } from "./booking-mails.ts";
 import { bookableEventById, readCatalogSnapshot } from "./catalog.ts";
 import { paymentProblem } from "./event-types.ts";
 import {
@@ -96,8 +96,8 @@ async function eventOfBooking(
 
 /** A booking as a calendar file, for callers with access. */
 export async function readCalendarFile(runtime: Runtime, input: PublicBookingPath): Promise<CalendarFile> {
-  const { booking } = await readPublicBooking(runtime, input);
-  return visitorFile(runtime, input.handle, booking);
+  const stored = await findPublicBooking(runtime, input);
+  return fileFor(runtime, input.handle, { stored, recipient: "visitor" });
 }
 
 /**

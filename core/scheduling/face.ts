@@ -1,7 +1,6 @@
 /** What other modules may import from scheduling. */
 
-export { sendBookingDigest } from "./booking-digest.ts";
-export { sendMails } from "./booking-mails.ts";
+export { sendBookingDigest, sendMails } from "./booking-mails.ts";
 export { expireHold, recordFailedRefund, recordRefund, releaseHold, settlePayment } from "./booking-payments.ts";
 export { bookingFacts } from "./booking-texts.ts";
 export {
