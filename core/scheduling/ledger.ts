@@ -57,7 +57,7 @@ export interface Transition extends Change {
 }
 
 /** The result of a transition; `repeated` if its idempotency key was used before. */
-type CommitResult = { kind: "written"; booking: Booking } | { kind: "changed" | "taken" | "full" | "repeated" };
+type CommitResult = { kind: "written"; booking: Booking } | { kind: "changed" | "taken" | "repeated" };
 
 /** Real ms for which the answers to idempotency keys are stored (docs/reference.md, "Idempotency"). */
 const RECORD_TTL_MS = 86_400_000;
@@ -100,8 +100,7 @@ export async function changeIfExists(
     if (change === undefined) return { booking: before && toBooking(handle, before, runtime.now()) };
     const { ifTaken, ...first } = change;
     let written = await commitBooking(runtime, { handle, before, ...first });
-    if (ifTaken && (written.kind === "taken" || written.kind === "full"))
-      written = await commitBooking(runtime, { handle, before, ...ifTaken });
+    if (ifTaken && written.kind === "taken") written = await commitBooking(runtime, { handle, before, ...ifTaken });
     return written.kind === "written" ? written : undefined;
   });
   return booking;

@@ -302,6 +302,6 @@ export const scripts = scriptsOf({
       networkLimit?: { interval: number; burst: number } | undefined;
       maxFuture: number;
     },
-    ["written" | "changed" | "taken" | "full" | "repeated"] | ["crowded" | "limited", waitMs: string]
+    ["written" | "changed" | "taken" | "repeated"] | ["crowded" | "limited", waitMs: string]
   >(),
 });

@@ -9,8 +9,8 @@
 --   eventTypeId, dayLimit (optional: max bookings from `from` to `to`), record (to store; "forget" removes it), recordMs, jobs, syncJobs
 --   (for the connected accounts), networkLimit (optional: interval, µs until a new token, and burst of the bucket), maxFuture (bookings of
 --   the attendee; 0: any number)
--- Returns {"written"}, {"changed"}, {"taken"}, {"full"}, {"crowded", domain ms until the attendee's next booking begins}, {"limited", ms
---   until the bucket has a token}, or {"repeated"} if the idempotency key was used before.
+-- Returns {"written"}, {"changed"}, {"taken"} for a slot that is not free or whose day is full, {"crowded", domain ms until the attendee's
+--   next booking begins}, {"limited", ms until the bucket has a token}, or {"repeated"} if the idempotency key was used before.
 local now, isNew = input.now, input.version == 0
 local version, json = unpack(redis.call('HMGET', keys.booking, 'version', 'json'))
 -- A repetition after a lost connection: no other request has this uid.
@@ -81,7 +81,7 @@ local before = redis.call('HGET', keys.booking, 'block') or ''
 local held = before ~= '' and redis.call('ZREM', keys.blocks, before) == 1
 local refused, wait = false, nil
 if input.slot == 'claim' or (input.slot == 'reclaim' and not (held and isHeld(input.uid))) then
-  refused = isTaken(input.block.from, input.block.to) and 'taken' or isFull() and 'full'
+  refused = (isTaken(input.block.from, input.block.to) or isFull()) and 'taken'
 end
 if not refused then wait = crowdedFor(); refused = wait and 'crowded' end
 if not refused then wait = limitedFor(); refused = wait and 'limited' end
