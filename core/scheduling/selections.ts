@@ -18,11 +18,7 @@ export interface Selection {
   destinationCalendarId: string | null;
 }
 
-export interface Destination {
-  account: ProviderAccount;
-  calendars: ProviderCalendars;
-  calendarId: string;
-}
+export type Destination = Pick<Selection, "account" | "calendars"> & { calendarId: string };
 
 /** The stored form; `at` is its creation in real ms. */
 export type StoredSelection = SelectedCalendars & { at: number };
