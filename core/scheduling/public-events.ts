@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { PublicEvent, slotQuery } from "../../schemas/scheduling.ts";
-import type { Input } from "../../schemas/schema.ts";
+import { type PublicEvent, publicEvent as publicEventShape, type slotQuery } from "../../schemas/scheduling.ts";
+import { type Input, onlyOf } from "../../schemas/schema.ts";
 import { takeHandleToken } from "../account/face.ts";
 import {
   type AvailableSlots,
@@ -115,22 +115,16 @@ export function slotRequestOf(
 }
 
 function publicEvent({ handle, event, timeZone }: BookableEvent): PublicEvent {
-  const { enabled, amountMinor, currency } = event.payment;
-  return {
+  const { enabled: paymentRequired, amountMinor, currency } = event.payment;
+  return onlyOf(publicEventShape, {
+    ...event,
     handle,
-    eventTypeId: event.eventTypeId,
-    slug: event.slug,
-    title: event.title,
-    description: event.description,
     duration: event.durationMinutes,
-    locations: event.locations,
     timeZone,
-    bookingFields: event.bookingFields,
-    paymentRequired: enabled,
-    price: enabled && amountMinor && currency ? { amountMinor, currency } : null,
-    confirmationRequired: event.confirmationRequired,
+    paymentRequired,
+    price: paymentRequired && amountMinor && currency ? { amountMinor, currency } : null,
     availableActions: ["book", "cancel", "reschedule"],
-  };
+  });
 }
 
 function windowOf({ start, end }: { start: string; end: string }): Interval {
