@@ -4,6 +4,7 @@ import t from "tap";
 import { chatPrompt } from "../core/assistant/prompt.ts";
 import { evidenceCards } from "../core/engines/answers/answers.ts";
 import { snippets } from "../core/engines/search/search.ts";
+import { withoutTags } from "../core/platform/markdown.ts";
 import {
   answerIn,
   type FilterScore,
@@ -40,7 +41,7 @@ const firstJudged = new Set([
 ]);
 
 const flat = (text: string): string =>
-  text
+  withoutTags(text)
     .replace(/\*\*|\\(?=[<!#>*+-])/g, "")
     .replace(/\s+/g, " ")
     .trim();

@@ -628,6 +628,91 @@ t.test("tags of HTML and footnotes in a document are read as what they mean", as
   t.match(say("what do I write"), "Write `\\<br>` or `\\<kbd>`.");
 });
 
+t.test("settings before a document, and marks that only a generator of sites reads, are no text", async (t) => {
+  const read = (content: string) => readMarkdown(content).map(({ text, headings }) => [text, ...headings]);
+  const page = "\n{{< map >}}\n\nThe lido is in Mill Lane.\n{% include footer.html %}\n";
+  const yaml =
+    "---\ntitle: 'Visit us'\ntags:\n  - water\n# old\nlink: >\n  https://lido.example/visit\n\nposted: 2019-03-06 22:50:02\n---\n";
+  const toml = '+++\r\ntitle = "Visit us"\r\n[menu]\r\nkeys = ["a",\r\n]\r\n+++\r\n';
+  for (const settings of ["", "---\n---\n", yaml, toml]) t.same(read(settings + page), [["The lido is in Mill Lane."]]);
+  t.same(
+    read("---\nOpen daily\n---\nFrom nine.\n\nPrice: 4 €\n\n---\n"),
+    [
+      ["From nine.", "Open daily"],
+      ["Price: 4 €", "Open daily"],
+    ],
+    "a rule begins no settings",
+  );
+});
+
+t.test("HTML in a document is read as headings, items, rows, links and words", async (t) => {
+  const content = [
+    '<h2 id="prices">Prices <a class="anchor" href="#prices">¶</a></h2>',
+    "<table>\n<thead>\n<tr><th>Who</th>\n<th>Summer</th></tr></thead>",
+    '<tr class="a"><td>Adults <b>all</b></td>\n\n<td>\n<p align="center">£4</p>\n</td></tr>\n\n<tr><td>Under 8 | dogs</td><td></td></tr></table>',
+    "<h3>To bring</h3><ul>\n\t<li>A towel</li><li>Coins,\n  for the <em>lockers</em></li>\n</ul>",
+    '<label>Name <input name="who"></label>\n\n<input type="button" value="Send">\n\n<strong>Refunds</strong>',
+    '<span style="x">Ask the <a href="mailto:desk@lido.example" class="b">desk</a>. </span><span>Or read <a href="/faq">more</a>.</span>',
+  ].join("\n");
+  t.same(
+    readMarkdown(content).map(({ kind, headings, text, cells, columns }) => [
+      kind,
+      headings.join(" › "),
+      cells ?? text.replace(/<[^>]*>/g, "").replace(/\s+/g, " "),
+      columns,
+    ]),
+    [
+      ["row", "Prices", ["Adults all", "£4"], ["Who", "Summer"]],
+      ["row", "Prices", ["Under 8 dogs", ""], ["Who", "Summer"]],
+      ["item", "Prices › To bring", "A towel", undefined],
+      ["item", "Prices › To bring", "Coins, for the lockers", undefined],
+      ["text", "Prices › To bring › Refunds", "Ask the desk. Or read more.", undefined],
+    ],
+  );
+  const library = libraryFrom([documentSource(content)]);
+  const { markdown, units } = replyTo(library, readQuestion("do you give refunds?", "en"));
+  t.match(markdown, "**Refunds**\n\nAsk the desk (desk@lido.example). Or read more.\n\n");
+  t.match(evidenceCards(units), [{ snippet: /^Ask the \[desk\]\(mailto:desk@lido\.example\)\. Or read more\.$/ }]);
+  const question = readQuestion("refunds", "en");
+  const [passage] = passagesFor(library, question, { budget: 5000, costOf: (text) => text.length }).slice(-1);
+  t.equal(passage!.text, "Ask the [desk](mailto:desk@lido.example). Or read more.");
+});
+
+t.test("HTML that never ends is read in linear time", async (t) => {
+  const units = [
+    "<table>",
+    "<table><tr><td>",
+    "<label>",
+    "<button><label>",
+    "{{<",
+    "{%",
+    '<a href="',
+    "<tr>",
+    "<li>",
+    "---\na: b\n",
+  ];
+  for (const unit of units) {
+    const since = performance.now();
+    const blocks = readMarkdown(`---\n${unit.repeat(200_000 / unit.length)}`);
+    for (const { text } of blocks.slice(0, 1)) libraryFrom([documentSource(text)]);
+    t.ok(performance.now() - since < 5000, unit);
+  }
+});
+
+t.test("the links of a table of contents are not quoted", async (t) => {
+  const content =
+    "Contents:\n\n- [What does a boat cost?](#boats)\n- [Oars](#oars), too\n\n## Boats\n\nA boat costs £9.";
+  t.same(
+    readMarkdown(content).map(({ text, buttons }) => [text, buttons]),
+    [
+      ["Contents:", false],
+      ["[What does a boat cost?](#boats)", true],
+      ["[Oars](#oars), too", false],
+      ["A boat costs £9.", false],
+    ],
+  );
+});
+
 t.test("tags and comments break no row of a table, and are text in its code and in every fence", async (t) => {
   const read = (content: string) => readMarkdown(content).map(({ text, cells }) => cells ?? text);
   const rows = [
@@ -698,7 +783,7 @@ t.test("a Markdown table needs no marks at the ends of its rows", async (t) => {
         ["Wine", "cold water, and never any salt, whatever people say"],
         columns,
       ],
-      ["row", "Tar \\| oil |", ["Tar \\| oil"], undefined],
+      ["row", "Tar \\| oil |", ["Tar \\| oil", ""], columns],
       ["text", "Or | not", undefined, undefined],
     ],
   );
@@ -1133,8 +1218,8 @@ t.test("a short question is in the language of the conversation, else of the pag
 t.test("an address between angle brackets is shown without them", async (t) => {
   const from = (text: string) => libraryFrom([documentSource(text)]);
   const say = (text: string) => replyTo(from(text), readQuestion("Who helps with the garden?", "en")).markdown;
-  const text = "Moira <moira@lido.example> helps with the garden, see <https://lido.example/garden> and <b>.";
-  t.match(say(text), "Moira moira@lido.example helps with the garden, see https://lido.example/garden and \\<b>.");
+  const text = "Moira <moira@lido.example> helps with the garden, see <https://lido.example/garden> and <q>.";
+  t.match(say(text), "Moira moira@lido.example helps with the garden, see https://lido.example/garden and \\<q>.");
   t.notMatch(say("The garden [help <https://a.example](javascript:alert)> is here."), "javascript:");
 });
 

@@ -1,5 +1,5 @@
 import { clip, oneLine } from "./characters.ts";
-import { BOLD_LEVEL, isTitle, Outline } from "./outline.ts";
+import { BOLD_LEVEL, headingName, isTitle, Outline } from "./outline.ts";
 import type { Range } from "./sentences.ts";
 
 /** A part of a document with its marks; a rule is a line without words, a card a part that the caller names. */
@@ -26,7 +26,7 @@ interface Heading extends Range {
 const WRAPPED_LENGTH = 48;
 const MAX_HEADING_LENGTH = 200;
 
-const BOLD = /^ {0,3}(\*\*|__)([^*_]+)\1$/;
+const BOLD = /^ {0,3}(?:(\*\*|__)[^*_]+\1|<(b|strong)>[^<>]+<\/\2>)$/i;
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
 const UNDERLINE = /^ {0,3}(={3,}|-{3,})\s*$/;
@@ -38,12 +38,17 @@ export const DELIMITER = /^[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+$/;
 const RULE = /^[\s|:=_*+-]+$/;
 /** The mark of a footnote, as a pattern. */
 export const FOOTNOTE_MARK = "\\[\\^[^\\]\\s]{1,40}\\]";
-/** Code, which stays, a text between tags within a line, the mark of a footnote, or a space that breaks no line. */
+/** Code, which stays, a link to a page or an address, another tag within a line, the mark of a footnote, or a space that breaks no line. */
 const INLINE = new RegExp(
-  `(\`[^\`\\n]*\`)|<(abbr|b|big|cite|em|font|i|ins|kbd|mark|small|span|strong|su[bp]|u)(?![\\w-])[^<>]{0,200}>([^<>]*)</\\2>|${FOOTNOTE_MARK}:?|&nbsp;`,
+  "(?<code>`[^`\\n]*`)|<a\\s[^<>]{0,500}?href=([\"'])(?<href>(?:https?:|mailto:|tel:)[^\"'<>\\s]{1,2000})\\2[^<>]{0,500}>(?<label>[^<>]*)</a>|" +
+    "</?(?:a|abbr|b|big|cite|code|em|font|i|img|input|ins|kbd|mark|small|span|strong|su[bp]|time|u)(?![\\w-])[^<>]{0,500}>|" +
+    `${FOOTNOTE_MARK}:?|&nbsp;`,
   "gi",
 );
 const STOP = /[.!?:;…。！？]["'”’»)\]]*$/;
+/** Settings before the text, as generators of sites read them (YAML, TOML). */
+const FRONT_MATTER =
+  /^\ufeff?(---|\+{3})[ \t]*\r?\n(?:(?:[\w-]+[ \t]*[:=]|[ \t#[\]{}-]).*\r?\n|\r?\n)*?\1[ \t]*(?:\r?\n|$)/;
 
 /**
  * The blocks of a document in order, plain text or Markdown. They leave out headings and white space only. Wrapped lines are one
@@ -62,14 +67,21 @@ export function plainText(markdown: string): string {
   );
 }
 
-/** Markdown without tags within a line, such as `<kbd>`, and without the marks of footnotes. */
+/** Markdown without tags within a line, such as `<kbd>`, but for links, and without the marks of footnotes. */
 export function withoutTags(markdown: string): string {
-  return markdown.replace(INLINE, (part, code = "", _tag, text = "") => code + text + (part === "&nbsp;" ? " " : ""));
+  return markdown.replace(INLINE, (part, ...groups) => {
+    const { code = "", href, label } = groups.at(-1) as { code?: string; href?: string; label?: string };
+    return href ? `[${label}](${href})` : part === "&nbsp;" ? " " : code;
+  });
 }
 
 /** The length of the marks of an item, a quotation or an indentation. */
 export function marksLength(line: string): number {
   return MARKS.exec(line)![0].length;
+}
+
+function frontMatterLength(content: string): number {
+  return FRONT_MATTER.exec(content)?.[0].length ?? 0;
 }
 
 /** True for a line without words, such as the one between the header of a table and its rows. */
@@ -96,7 +108,8 @@ class Reader {
   }
 
   read(): MarkdownBlock[] {
-    for (let at = 0; at < this.#content.length; ) at = this.#readAt(at);
+    const start = this.#hasHeadings ? frontMatterLength(this.#content) : 0;
+    for (let at = start; at < this.#content.length; ) at = this.#readAt(at);
     this.#outline.leave(0);
     return this.#blocks;
   }
@@ -136,7 +149,8 @@ class Reader {
   #readHeading({ start, end }: Range, line: string): boolean {
     const [marks = "", hashes = ""] = HEADING.exec(line) ?? [];
     const isUnderlined = UNDERLINE.test(line) && this.#open?.kind === "text" && this.#isOneLine(this.#open);
-    const isBold = isTitle(BOLD.exec(line)?.[2] ?? "") && !(this.#open && this.#continues(this.#open, line, "text"));
+    const isBold =
+      BOLD.test(line) && isTitle(plainText(line)) && !(this.#open && this.#continues(this.#open, line, "text"));
     if (marks) this.#enter(hashes.length, { start: start + marks.length, end });
     else if (isUnderlined) this.#enter(line.includes("=") ? 1 : 2, this.#blocks.pop()!);
     else if (isBold) this.#enter(BOLD_LEVEL, { start, end });
@@ -150,7 +164,7 @@ class Reader {
   #enter(level: number, { start, end }: Range): void {
     this.#open = undefined;
     const text = this.#content.slice(start, end).replace(/(?:^|[ \t])#+\s*$/, "");
-    const name = clip(plainText(text.slice(0, 10 * MAX_HEADING_LENGTH)), MAX_HEADING_LENGTH);
+    const name = clip(headingName(plainText(text.slice(0, 10 * MAX_HEADING_LENGTH))), MAX_HEADING_LENGTH);
     this.#outline.enter(level, { name, start, end: start + text.length });
   }
 

@@ -9,6 +9,11 @@ export function isTitle(bold: string): boolean {
   return TITLE.test(bold);
 }
 
+/** A heading without the sign of a link to it, which generators of sites add. */
+export function headingName(text: string): string {
+  return text.replace(/\s*¶$/, "");
+}
+
 /** The headings above the place that a reader of a text has reached, and the sections that they begin. */
 export class Outline<Heading extends { name: string }> {
   /** The number of the current section. */

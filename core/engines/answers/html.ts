@@ -2,7 +2,7 @@
 
 import { Parser } from "htmlparser2";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
-import { BOLD_LEVEL, isTitle, Outline } from "../../platform/outline.ts";
+import { BOLD_LEVEL, headingName, isTitle, Outline } from "../../platform/outline.ts";
 import {
   type Block,
   type Cell,
@@ -298,7 +298,7 @@ class HtmlReader {
   }
 
   #addHeading(level: number): void {
-    const name = this.#takeLine();
+    const name = headingName(this.#takeLine());
     if (name === "" && level === QUESTION_LEVEL) return;
     this.#isItem = false;
     this.#lineLinks = [];

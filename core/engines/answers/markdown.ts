@@ -7,6 +7,7 @@ import {
   markdownBlocks,
   marksLength,
   plainText,
+  withoutTags,
 } from "../../platform/markdown.ts";
 import { type Block, columnsFor, gridOf, isLikeRows, MAX_DEPTH, MAX_LINKS, type PlacedLink } from "./blocks.ts";
 
@@ -18,17 +19,35 @@ const MIN_INDENT = 2;
 /** Its parts are bounded: a text of open links would cost the cube of its length. */
 const LINK = /!?\[([^\][]*)\]\(\s*<?((?:https?:|mailto:|tel:)[^\s)<>]{1,2000})(?:[\s>][^)]{0,500})?\)/gi;
 
+/** A link within its page, as in a table of contents. */
+const WITHIN = /^\[[^\][]*\]\(#[^()]*\)$/;
+
 const MARKS = new RegExp(FOOTNOTE_MARK, "g");
 const NOTE = new RegExp(`^${FOOTNOTE_MARK}:`);
-const COMMENT = /<!--(?:(?!<!--)[\s\S])*?-->/;
-const TAG = /<\/?(?:br|center|details|div|p|summary)(?![\w-])[^<>]{0,200}>/;
+const COMMENT = "<!--(?:(?!<!--)[\\s\\S])*?-->";
+/** What no reader sees: elements that only a browser shows, and what a generator of sites replaces, such as `{{< map >}}`. */
+const UNSEEN =
+  "<(?<unseen>button|iframe|label|script|select|style|svg|textarea)(?![\\w-])(?:(?!<\\k<unseen>)[\\s\\S])*?</\\k<unseen>>|" +
+  "\\{(?:%|\\{[<%])[^{}]{0,500}[%>]\\}\\}?";
+const BLOCKS =
+  "address article aside blockquote br center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li " +
+  "main nav ol p section summary table tbody td tfoot th thead tr ul";
+const TAG = `</?(?:${BLOCKS.replaceAll(" ", "|")})(?![\\w-])[^<>]{0,500}>`;
+/** A table or a row of HTML, up to the next one at most. */
+const [TABLE, TABLE_ROW] = ["table", "tr"].map(
+  (name) => `<${name}(?![\\w-])(?:(?!<${name}(?![\\w-]))[\\s\\S])*?</${name}>`,
+);
 const CODE = "`[^`\\n]*`";
 const FENCED = ["`", "~"].map((mark) => `^ {0,3}${mark}{3}[\\s\\S]*?^ {0,3}${mark}{3}`).join("|");
 /** A row with a mark at its start, or a table with marks between its cells only. */
 const ROWS = `^[ \\t]*\\|.*|^(?=.*\\|).+\\r?\\n${DELIMITER.source}(?:\\r?\\n(?=.*\\|).+)*`;
-/** Code, whose markup is text, a comment, rows of a table as a group, or the tag of a block. */
-const MAY_MARK = new RegExp([FENCED, COMMENT.source, `(${ROWS})`, CODE, TAG.source].join("|"), "gim");
-const MAY_MARK_CELL = new RegExp([CODE, COMMENT.source, TAG.source].join("|"), "gi");
+/** Code, whose markup is text, what is not seen, rows of a table, or the tag of a block. */
+const MAY_MARK = new RegExp(
+  [FENCED, COMMENT, UNSEEN, `(?<table>${TABLE})`, `(?<rows>${ROWS})`, CODE, TAG].join("|"),
+  "gim",
+);
+const MAY_MARK_CELL = new RegExp([CODE, COMMENT, UNSEEN, TAG].join("|"), "gi");
+const IN_TABLE = new RegExp(TABLE_ROW!, "gi");
 
 /**
  * Reads a document, plain or Markdown: each block is an exact piece of it. `above` are the headings above the whole text if it is a
@@ -41,10 +60,12 @@ export function readMarkdown(content: string, above: readonly string[] = []): Bl
   for (const [at, { headings, section, ...range }] of markdownBlocks(visible).entries()) {
     indents = range.kind === "item" ? indentsOf(visible.slice(range.start, range.end), indents) : [];
     const depth = Math.min(MAX_DEPTH, Math.max(0, indents.length - 1));
-    const place = { headings: [...above, ...headings], section, buttons: false, ...(depth > 0 ? { depth } : {}) };
-    for (const piece of piecesOf(visible, range))
-      if (piece.text !== "" && found.length < MAX_BLOCKS)
-        found.push({ ...place, ...piece, links: linksOf(piece.text), ...(piece.cells ? { table: at } : {}) });
+    const place = { headings: [...above, ...headings], section, ...(depth > 0 ? { depth } : {}) };
+    for (const piece of piecesOf(visible, range)) {
+      const said = withoutTags(piece.text);
+      const more = { links: linksOf(said), buttons: WITHIN.test(said), ...(piece.cells ? { table: at } : {}) };
+      if (said.trim() !== "" && found.length < MAX_BLOCKS) found.push({ ...place, ...piece, ...more });
+    }
   }
   return withFootnotes(found);
 }
@@ -76,22 +97,38 @@ function indentsOf(item: string, before: readonly number[]): number[] {
  * what stands before and after a comment are two exact pieces.
  */
 function withoutMarkup(content: string): string {
-  return content.replace(MAY_MARK, (part, rows?: string) => {
-    if (rows !== undefined)
-      return rows.replace(MAY_MARK_CELL, (mark) => (isMarkup(mark) ? " ".repeat(mark.length) : mark));
+  return content.replace(MAY_MARK, (part, ...groups) => {
+    const { rows, table } = groups.at(-1) as { rows?: string; table?: string };
+    if (table !== undefined) return `\n${withoutCellMarkup(asRows(table)).slice(1, -1)}\n`;
+    if (rows !== undefined) return withoutCellMarkup(rows);
     return isMarkup(part) ? asMarkdown(part) : part;
   });
 }
 
-function isMarkup(part: string): boolean {
-  return part.startsWith("<");
+function withoutCellMarkup(rows: string): string {
+  return rows.replace(MAY_MARK_CELL, (mark) => (isMarkup(mark) ? " ".repeat(mark.length) : mark));
 }
 
-/** The end of a line, which an item continues after; the heading of a question and the end of what it is above; else blank lines. */
+function isMarkup(part: string): boolean {
+  return /^[<{]/.test(part);
+}
+
+/** The end of a line, which an item continues after; the marks of a heading and an item; the end of a question; else blank lines. */
 function asMarkdown(tag: string): string {
   if (/^<br/i.test(tag)) return "\n".padEnd(tag.length);
-  const heading = /^<summary/i.test(tag) ? "###### " : /^<\/details/i.test(tag) ? "######\n" : "";
-  return heading.padStart(tag.length, "\n");
+  if (/^<li/i.test(tag)) return "- ".padStart(tag.length);
+  const level = /^<summary/i.test(tag) ? 6 : Number(/^<h(\d)/i.exec(tag)?.[1] ?? 0);
+  const marks = level > 0 ? `${"#".repeat(Math.min(level, tag.length - 1))} ` : "";
+  return (/^<\/details/i.test(tag) ? "######\n" : marks).padStart(tag.length, "\n");
+}
+
+/** A table of HTML as rows of Markdown; a row of headers names the columns. */
+function asRows(table: string): string {
+  return table.replace(/[\s|]/g, " ").replace(IN_TABLE, (row) => {
+    const end = /<th/i.test(row) && !/<td/i.test(row) ? "|\n|-|" : "|    ";
+    const cells = row.replace(/<t[dh](?![\w-])[^<>]*>/gi, (cell) => "|".padEnd(cell.length));
+    return `\n${cells.slice(1, -end.length)}${end}`.replace(/^\ntr[^<>]*>/i, (start) => "\n".padEnd(start.length));
+  });
 }
 
 type Piece = Pick<Block, "kind" | "text" | "start" | "cells" | "columns">;
@@ -119,7 +156,8 @@ function linesOf(text: string, start: number): Line[] {
 
 /** The rows of a table; if a rule follows the first one, it names the columns, unless it is a row like the others. */
 function rowsOf(lines: readonly Line[]): Piece[] {
-  const rows = lines.filter(({ text }) => !isRule(text)).map((line) => ({ ...line, cells: cellsOf(line.text) }));
+  const width = cellsOf(lines[0]?.text ?? "").length;
+  const rows = lines.filter(({ text }) => !isRule(text)).map((line) => ({ ...line, cells: cellsOf(line.text, width) }));
   const hasHead = isRule(lines[1]?.text ?? "") && !isAlike(rows) && !isLikeRows(rows.map(({ cells }) => cells));
   const grid = gridOf(
     rows.map(({ cells }, at) => cells.map((text) => ({ text, isHead: hasHead && at === 0, across: 1, down: 1 }))),
@@ -138,9 +176,10 @@ function isAlike([head, ...others]: readonly { cells: string[] }[]): boolean {
   return figures.length > 0 && figures.every((cell, at) => /\d/.test(cell) && !/^\d+$/.test(cell) && isLike(cell, at));
 }
 
-function cellsOf(row: string): string[] {
+/** The cells of a row, with empty ones up to the width of its table. */
+function cellsOf(row: string, width = 0): string[] {
   const cells = row.replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/);
-  return cells.map(plainText);
+  return [...cells.map(plainText), ...Array<string>(Math.max(0, width - cells.length)).fill("")];
 }
 
 function linksOf(text: string): PlacedLink[] {

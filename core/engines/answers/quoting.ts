@@ -199,7 +199,7 @@ function isOfList({ block, introductions }: Unit, { block: before }: Unit): bool
 }
 
 /** The text of a unit as people see it; Markdown of a document may contain tags. */
-function seen({ section: { source } }: Unit, text: string): string {
+function seen({ source }: Section, text: string): string {
   return source.kind === "page" ? text : withoutTags(text);
 }
 
@@ -208,21 +208,21 @@ function quoteMarkdown(units: readonly Unit[], title = ""): string {
   const heading = units[0]?.block.headings.at(-1) ?? title;
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
   for (const above of units[0]?.introductions ?? [])
-    text += blockMarkdown(above, seen(units[0]!, above.text)) + (above.kind === "text" ? "\n\n" : "\n");
+    text += blockMarkdown(above, seen(units[0]!.section, above.text)) + (above.kind === "text" ? "\n\n" : "\n");
   for (const [at, unit] of units.entries()) {
     const last = units[at - 1];
     const isSame = last?.block === unit.block;
     const isListed = unit.block.kind !== "text" && last?.block.kind !== "text";
     if (last) text += isSame ? " " : isListed ? "\n" : "\n\n";
-    const said = seen(unit, unit.text);
+    const said = seen(unit.section, unit.text);
     text += isSame ? sentenceMarkdown(said) : blockMarkdown(unit.block, said);
   }
   return text;
 }
 
 /** A section as a passage of a prompt: its blocks with their links. */
-export function passageMarkdown({ blocks }: Section): string {
-  return blocks.map((block) => withLinks(blockMarkdown(block, block.text), block)).join("\n");
+export function passageMarkdown(section: Section): string {
+  return section.blocks.map((block) => withLinks(blockMarkdown(block, seen(section, block.text)), block)).join("\n");
 }
 
 /** Links in the order of the text, so that of two with one label each gets its own. One whose label isn't there comes at the end. */
@@ -295,5 +295,5 @@ export function exactPiece(units: readonly Unit[], most: number): string {
   const { block, section } = first;
   const end = Math.max(...units.map((unit) => (unit.block === block ? unit.start + unit.text.length : 0)));
   const piece = block.kind === "row" ? first.text : block.text.slice(first.start - block.start, end - block.start);
-  return clip(section.source.kind === "page" ? oneLine(piece) : piece, most).trimEnd();
+  return clip(section.source.kind === "page" ? oneLine(piece) : withoutTags(piece), most).trimEnd();
 }
