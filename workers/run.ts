@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Job as BullJob, DelayedError, type JobsOptions, UnrecoverableError, Worker } from "bullmq";
 import { heartbeat } from "../core/operations/face.ts";
@@ -42,6 +43,12 @@ export interface Workers {
  * Redis more than they compute.
  */
 const concurrency = { knowledge: 8, campaigns: 32, email: 64, scheduling: 256, webhooks: 500 };
+
+/**
+ * Jobs that a worker fetches before it starts them. BullMQ fetches until all slots are taken, one job a round trip, and starts none
+ * meanwhile: far from Redis, or on a slow processor, the locks of hundreds would expire first.
+ */
+const FETCH_AHEAD = 32;
 
 /** Starts the workers of these queues, their heartbeats and the outbox sweeper. */
 export async function startWorkers(runtime: Runtime, wanted: readonly string[] = []): Promise<Workers> {
@@ -96,6 +103,13 @@ function startWorker(
   { shared, signalOf }: { shared: ReturnType<typeof connect>; signalOf: (name: JobName) => AbortSignal },
 ): Worker {
   const groups = new JobGroups();
+  const slots = { ...concurrency, generation: runtime.env.GENERATION_CONCURRENCY }[queue];
+  const running = { all: 0, slotless: 0 };
+  const count = (by: 1 | -1, { slotless }: WorkerRow): void => {
+    running.all += by;
+    if (slotless) running.slotless += by;
+    worker.concurrency = Math.min(running.all + FETCH_AHEAD, slots + running.slotless);
+  };
   const run = async (bull: BullJob, token?: string): Promise<void> => {
     if (!isReadable(bull)) return waitForNewer(runtime, bull, token);
     const name = bull.name as JobName;
@@ -104,16 +118,17 @@ function startWorker(
     const row: WorkerRow = workerRows[name];
     const group = row.group?.(bull.data as never);
     if (group !== undefined && !groups.enter(group)) return delayJob(bull, groups.retryAt(group), token);
-    if (row.slotless) worker.concurrency++;
+    count(1, row);
     await perform(runtime, row, bull, signalOf(name)).finally(() => {
-      if (row.slotless) worker.concurrency--;
+      // BullMQ looks for room for the next job first.
+      setImmediate(count, -1, row);
       if (group !== undefined) groups.leave(group);
     });
   };
   const options = {
     connection: shared,
     prefix: keys.queuePrefix(queue),
-    concurrency: { ...concurrency, generation: runtime.env.GENERATION_CONCURRENCY }[queue],
+    concurrency: Math.min(FETCH_AHEAD, slots),
     skipVersionCheck: true,
   };
   const worker = new Worker(queue, run, { ...options, ...jobRetention, ...STALL_OPTIONS });
