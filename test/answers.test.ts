@@ -554,6 +554,31 @@ t.test("each definition of a term and each term of a definition is read", async 
   );
 });
 
+t.test("a line break in a heading, a term or an address of a definition only separates words", async (t) => {
+  const { title, blocks } = readHtml(
+    "<h1>Mill<br>Lane Pool</h1><h2><div>Day</div><div>tickets</div></h2><p>5 €</p>" +
+      "<dl><dt><button><div>Where</div><span>we are</span></button></dt><dd>The old mill<br>Mill Lane 5, Fulda</dd>" +
+      "<dt>Lockers</dt><dd>Free.<br>Bring a coin.</dd></dl>",
+  );
+  t.equal(title, "Mill Lane Pool");
+  t.same(
+    blocks.map(({ headings, text }) => [headings.join(), text]),
+    [
+      ["Day tickets", "5 €"],
+      ["Day tickets", "Where we are\tThe old mill Mill Lane 5, Fulda"],
+      ["Day tickets", "Lockers\tFree."],
+      ["Day tickets", "Bring a coin."],
+    ],
+  );
+  t.same(
+    readHtml("<h2>Day tickets<p>5 €</p><ul><li>Towels</li></ul><h2>Lockers</h2><p>Free.</p>").blocks.map(
+      ({ text }) => text,
+    ),
+    ["Day tickets 5 €", "Towels", "Free."],
+    "a heading without an end takes no list and no other heading",
+  );
+});
+
 t.test("raised digits are no part of a figure", async (t) => {
   const read = (html: string) => readHtml(`<p>${html}</p>`).blocks[0]!.text;
   t.equal(read("Swim £48<sup>1</sup>, 18 m<sup>2</sup>"), "Swim £48 ¹, 18 m²");
@@ -571,6 +596,16 @@ t.test("the links of a menu are not quoted", async (t) => {
       ["Prices", true],
       ["Rules", false],
     ],
+  );
+  const own = readHtml(
+    "<ul><li><a href='#prices'>Prices</a></li><li><a href='/rules'>Rules</a></li></ul>" +
+      "<footer><ul><li><a href='/imprint'>Imprint</a></li><li>Closed in May</li></ul></footer>",
+    "https://a.example/p/pool",
+  );
+  t.same(
+    own.blocks.filter(({ buttons }) => buttons).map(({ text }) => text),
+    ["Prices", "Imprint"],
+    "nor those to parts of the page, and of a footer",
   );
 });
 

@@ -36,6 +36,11 @@ const BLOCKS = names(
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
 const SHIFTED = names("sub sup");
+const MENUS = names("nav footer");
+/** Blocks that a heading or a term may contain. */
+const PHRASES = names("div p");
+/** The end of a sentence, at the end of a line. */
+const STOP = /[.!?…。！？]["'”’»)]* ?$/;
 /** An address or a telephone number: a link that says it is no button. */
 const CONTACT = /@|(?:\d[\s()/.-]*){6}/;
 
@@ -65,6 +70,8 @@ function readable(html: string): string {
 /** Collects blocks under headings as the parser names tags and texts. */
 class HtmlReader {
   readonly #base: string | undefined;
+  /** What the addresses of its own parts begin with. */
+  readonly #own: string | undefined;
   /** The open elements, and how many of them are hidden or in a hidden one. */
   readonly #open: Element[] = [];
   #unseen = 0;
@@ -103,6 +110,8 @@ class HtmlReader {
   /** What ends each open aside. */
   readonly #asides: (() => void)[] = [];
   #isItem = false;
+  /** A heading or a term is open. */
+  #isNaming = false;
   #label: string | undefined;
   /** The term of the next line, and of each definition until the next term. */
   #term = "";
@@ -115,13 +124,14 @@ class HtmlReader {
 
   constructor(base?: string) {
     this.#base = base;
+    this.#own = absoluteAddress("#", base);
   }
 
   onopentag(name: string, attributes: Element["attributes"]): void {
     const element = { name, attributes, parent: this.#open.at(-1)?.name };
     this.#open.push(element);
     if (this.#unseen > 0 || !isSeen(element)) this.#unseen++;
-    else this.#enter(name);
+    else this.#enter(element);
     this.#isAfterElement = false;
   }
 
@@ -149,13 +159,17 @@ class HtmlReader {
     return { title: this.#title, blocks: this.#blocks, links: this.#links };
   }
 
-  #enter(name: string): void {
+  #enter(element: Element): void {
+    const { name } = element;
     if (this.#isAfterElement && !SHIFTED.has(name)) this.#isBeside = true;
     if (name === "a") this.#label = "";
     if (BOLD.has(name)) this.#bold++;
     if (name === "sup") this.#raised++;
-    if (name === "nav") this.#menus++;
-    if (name === "br" || BLOCKS.has(name)) this.#endLine();
+    if (MENUS.has(name)) this.#menus++;
+    if (BLOCKS.has(name) && !PHRASES.has(name)) this.#isNaming = false;
+    if (name === "br") this.#breakLine();
+    else if (BLOCKS.has(name)) this.#endLine();
+    if (isNaming(element)) this.#isNaming = true;
     if (name === "table" && this.#depth++ === 0) this.#rows = [];
     if (this.#rows) {
       if (name === "tr" && this.#depth === 1) this.#rows.push([]);
@@ -177,13 +191,14 @@ class HtmlReader {
     if (name === "a") this.#addLink(element);
     if (BOLD.has(name)) this.#bold--;
     if (name === "sup") this.#raised--;
+    if (isNaming(element)) this.#isNaming = false;
     if (this.#rows) this.#leaveInTable(element);
     else if (levelOf(element) > 0) this.#addHeading(levelOf(element));
     else if (name === "dt") this.#leaveTerm();
     else if (BLOCKS.has(name)) this.#endLine();
     if (name === "dd") this.#term = "";
     if (name === "dl") this.#defined = "";
-    if (name === "nav") this.#menus--;
+    if (MENUS.has(name)) this.#menus--;
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
     // An item without a text makes none of what follows its list.
     if (!this.#rows && name === "li" && --this.#openItems === 0) this.#isItem = false;
@@ -243,10 +258,20 @@ class HtmlReader {
     this.#tail = (this.#tail + text.slice(-TAIL_LENGTH)).slice(-TAIL_LENGTH);
   }
 
-  /** Ends a line; within a cell, a block only separates words. */
+  /** A definition goes on after a line break, such as an address, unless a sentence ends there. */
+  #breakLine(): void {
+    if (this.#term === "" || STOP.test(this.#tail)) this.#endLine();
+    else this.#separate();
+  }
+
+  #separate(): void {
+    if (/[^ ]$/.test(this.#tail)) this.#append(" ");
+  }
+
+  /** Ends a line; within a cell, a heading or a term, a block only separates words. */
   #endLine(): void {
-    if (this.#rows) {
-      if (/[^ ]$/.test(this.#tail)) this.#append(" ");
+    if (this.#rows || this.#isNaming) {
+      this.#separate();
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
@@ -262,7 +287,8 @@ class HtmlReader {
     this.#term = "";
     const isContact = CONTACT.test(shown) || links.length === contacts;
     const isLinked = links.length > 0 && linked >= lengthOf(shown) && !isContact;
-    const buttons = isLinked && (!isItem || this.#menus > 0);
+    const isOwn = links.every(({ href }) => this.#own !== undefined && href.startsWith(this.#own));
+    const buttons = isLinked && (!isItem || this.#menus > 0 || isOwn);
     if (term !== "") this.#push({ kind: "row", text: `${term}\t${text}`, cells: [term, text], links });
     else if (isItem)
       this.#push({ kind: "item", text, links, buttons, depth: Math.min(MAX_DEPTH, this.#openItems - 1) });
@@ -380,6 +406,10 @@ function raised(text: string, isAfterDigit: boolean): string {
 /** Without white space. */
 function lengthOf(text: string): number {
   return text.replace(/\s/g, "").length;
+}
+
+function isNaming(element: Element): boolean {
+  return element.name === "dt" || levelOf(element) > 0;
 }
 
 /** A heading within a `summary` is its question. */

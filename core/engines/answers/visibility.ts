@@ -21,9 +21,9 @@ export function isSeen(element: Element): boolean {
   return attributes["aria-hidden"] !== "true" && !isUnseen(attributes.style ?? "");
 }
 
-/** A button that is a heading, or in one, opens what it names. */
+/** A button in a heading or a term opens what it names. */
 function isUnread({ name, parent = "" }: Element): boolean {
-  return UNREAD.has(name) && !(name === "button" && /^h[1-6]$/.test(parent));
+  return UNREAD.has(name) && !(name === "button" && /^(?:h[1-6]|dt)$/.test(parent));
 }
 
 function isUnseen(style: string): boolean {
