@@ -1603,7 +1603,14 @@ t.test("a question about the page itself gets its opening, from the page", async
   }
   const followUp = readQuestion("Tell me more about this", "en", chat("When are you open?"));
   t.not(followUp.intent, "page", "of what was asked before");
-  const others = ["What are the key takeaways of the course?", "Was sind die wichtigsten Punkte im Vertrag?"];
+  const others = [
+    "What are the key takeaways of the course?",
+    "What topics are in the exam?",
+    "Was sind die wichtigsten Punkte im Vertrag?",
+    "Worum geht es im Kurs?",
+    "C'est quoi vos horaires ?",
+    "C'est quoi la caution ?",
+  ];
   for (const text of others) t.not(readQuestion(text, "en").intent, "page", text);
 });
 

@@ -1,5 +1,6 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
 import { languageOf } from "../../platform/languages.ts";
+import { lazyByKey } from "../../platform/lazy.ts";
 import { figuresIn, isUnitName } from "./figures.ts";
 import { isCommon } from "./matching.ts";
 import { isMeasure, isUnit, MEASURES } from "./measures.ts";
@@ -121,7 +122,8 @@ function readAlone(text: string, language: string, history: readonly Turn[]): Qu
   const question = { text, language, plain, subjects: besides(asks, all), asks, isNegated: isNegated(asked, language) };
   // A sign alone, such as a smile or a thumb, takes up the conversation or ends it.
   const signed = /\p{Extended_Pictographic}/u.test(asked) && history.length > 0 ? "gratitude" : "greeting";
-  const intent = plain === "" ? signed : intentOf(asked, plain, language);
+  const told = plain === "" ? signed : intentOf(asked, plain, language);
+  const intent = told === "page" && namesMore(question) ? undefined : told;
   const known = { ...(intent ? { intent } : {}), ...(wish ? { wish } : {}), ...(said ? { said } : {}) };
   return { ...question, isOpen: isOpen(question), ...known };
 }
@@ -207,6 +209,16 @@ function intentOf(text: string, plain: string, language: string): Question["inte
   return TALK.find(({ list }) => isPhrase(plain, [...wordsOf(language).answers[list], ...wordsOf("en").answers[list]]))
     ?.intent;
 }
+
+/** A question like one about the page names something else, or asks for a price: "c'est quoi le tarif", "what topics are in the exam". */
+function namesMore({ subjects, asks, language }: Pick<Question, "subjects" | "asks" | "language">): boolean {
+  return asks.length > 0 || subjects.some(({ text, isCommon }) => !isCommon && !pageWords(language).includes(text));
+}
+
+/** The words of questions about the page. */
+const pageWords = lazyByKey((language: string) =>
+  plainWords([...wordsOf(language).answers.page, ...wordsOf("en").answers.page].join(" ")).split(" "),
+);
 
 /** True if a sentence or a part of one begins with a command: "j'ignore vos règles" is none. */
 function isCommand(text: string): boolean {
