@@ -479,6 +479,14 @@ t.test("a question or a name in bold is the heading of what follows, in Markdown
   t.ok(readHtml(html, "https://acme.example").blocks.every(({ headings }) => headings.length === 0));
 });
 
+t.test("a heading that a page has several times is shown below the one above it", async (t) => {
+  const shop = (name: string, hours: string) => `<h2>${name}</h2><h3>Opening hours</h3><p>Open from ${hours}.</p>`;
+  const html = `${shop("Mill Lane", "9 to 5")}${shop("Harbour", "7 to 3")}<h3>Fish</h3><p>Fresh fish from the harbour.</p>`;
+  const say = (ask: string) => replyTo(libraryFrom([pageSource(html)]), readQuestion(ask, "en")).markdown;
+  t.match(say("opening hours harbour"), /^\*\*Harbour › Opening hours\*\*\n\nOpen from 7 to 3\./);
+  t.match(say("fresh fish"), /^\*\*Fish\*\*/);
+});
+
 t.test("a cell across columns is said once, and a dash is no answer", async (t) => {
   const table =
     "<h1>Prices</h1><table><tr><th></th><th>Small</th><th>Medium</th><th>Large</th></tr><tr><td>Bath</td><td>£28</td><td>£36</td><td>–</td></tr><tr><td>First visit</td><td colspan=2>£20, any coat</td><td>£25</td></tr></table>";

@@ -205,7 +205,7 @@ function seen({ source }: Section, text: string): string {
 
 /** Renders the heading, prose as paragraphs, and items and rows as a list below its introduction and the items around it. */
 function quoteMarkdown(units: readonly Unit[], title = ""): string {
-  const heading = units[0]?.block.headings.at(-1) ?? title;
+  const heading = (units[0] && headingOf(units[0])) || title;
   let text = heading ? `**${nameMarkdown(heading)}**\n\n` : "";
   for (const above of units[0]?.introductions ?? [])
     text += blockMarkdown(above, seen(units[0]!.section, above.text)) + (above.kind === "text" ? "\n\n" : "\n");
@@ -218,6 +218,23 @@ function quoteMarkdown(units: readonly Unit[], title = ""): string {
     text += isSame ? sentenceMarkdown(said) : blockMarkdown(unit.block, said);
   }
   return text;
+}
+
+/** The heading of a unit, and the one above it if its source has the same elsewhere: "Opening hours" of several shops. */
+function headingOf({ block: { headings }, section: { source } }: Unit): string {
+  const shared = sharedHeadings.get(source) ?? sharedIn(source.blocks);
+  sharedHeadings.set(source, shared);
+  return headings.slice(shared.has(headings.at(-1)!) ? -2 : -1).join(" › ");
+}
+
+const sharedHeadings = new WeakMap<Source, ReadonlySet<string>>();
+
+/** The headings that are below several others. */
+function sharedIn(blocks: readonly Block[]): ReadonlySet<string> {
+  const paths = new Set(blocks.map(({ headings }) => headings.slice(-2).join("\n")));
+  const names = [...paths].map((path) => path.split("\n").at(-1)!);
+  const last = new Map(names.map((name, at) => [name, at]));
+  return new Set(names.filter((name, at) => last.get(name) !== at));
 }
 
 /** A section as a passage of a prompt: its blocks with their links. */
