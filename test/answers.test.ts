@@ -479,6 +479,39 @@ t.test("a question or a name in bold is the heading of what follows, in Markdown
   t.ok(readHtml(html, "https://acme.example").blocks.every(({ headings }) => headings.length === 0));
 });
 
+t.test("a line in capitals after a blank line is the heading of what follows in a document", async (t) => {
+  const content = [
+    "SWIMMING POOL RULES",
+    "Mill Lane 5",
+    "",
+    "DAY TICKETS (also at the kiosk)",
+    "Adults pay 5 €.",
+    "",
+    "OPENING HOURS",
+    "=============",
+    "",
+    "We open at 9.",
+    "WC",
+    "",
+    "LOCKERS ARE FREE.",
+    "",
+    "NAME | ROOM",
+    "--- | ---",
+    "ANNA | B",
+  ];
+  t.same(
+    readMarkdown(content.join("\n")).map(({ headings, text }) => [headings.join(" › "), text]),
+    [
+      ["SWIMMING POOL RULES", "Mill Lane 5"],
+      ["DAY TICKETS (also at the kiosk)", "Adults pay 5 €."],
+      ["OPENING HOURS", "We open at 9."],
+      ["OPENING HOURS", "WC"],
+      ["OPENING HOURS", "LOCKERS ARE FREE."],
+      ["OPENING HOURS", "ANNA | B"],
+    ],
+  );
+});
+
 t.test("a heading that a page has several times is shown below the one above it", async (t) => {
   const shop = (name: string, hours: string) => `<h2>${name}</h2><h3>Opening hours</h3><p>Open from ${hours}.</p>`;
   const html = `${shop("Mill Lane", "9 to 5")}${shop("Harbour", "7 to 3")}<h3>Fish</h3><p>Fresh fish from the harbour.</p>`;

@@ -1,5 +1,5 @@
 import { clip, oneLine } from "./characters.ts";
-import { BOLD_LEVEL, headingName, isTitle, Outline } from "./outline.ts";
+import { BOLD_LEVEL, headingName, isCapitalTitle, isTitle, Outline } from "./outline.ts";
 import type { Range } from "./sentences.ts";
 
 /** A part of a document with its marks; a rule is a line without words, a card a part that the caller names. */
@@ -153,8 +153,15 @@ class Reader {
       BOLD.test(line) && isTitle(plainText(line)) && !(this.#open && this.#continues(this.#open, line, "text"));
     if (marks) this.#enter(hashes.length, { start: start + marks.length, end });
     else if (isUnderlined) this.#enter(line.includes("=") ? 1 : 2, this.#blocks.pop()!);
-    else if (isBold) this.#enter(BOLD_LEVEL, { start, end });
-    return marks !== "" || isUnderlined || isBold;
+    else if (isBold || this.#isCapital(line, end)) this.#enter(BOLD_LEVEL, { start, end });
+    else return false;
+    return true;
+  }
+
+  /** In capitals, after a blank line, and not underlined. */
+  #isCapital(line: string, end: number): boolean {
+    const next = this.#content.slice(end, lineEnd(this.#content, end)).trimEnd();
+    return this.#before === "" && !UNDERLINE.test(next) && isCapitalTitle(line);
   }
 
   #isOneLine({ start, end }: Range): boolean {

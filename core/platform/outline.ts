@@ -1,4 +1,4 @@
-/** The level of a line in bold that names what follows: below h6, and below the question of a `details`. */
+/** The level of a line in bold or capitals that names what follows: below h6, and below the question of a `details`. */
 export const BOLD_LEVEL = 8;
 
 /** A question, or a few words without a figure or the end of a sentence. */
@@ -12,6 +12,12 @@ export function isTitle(bold: string): boolean {
 /** A heading without the sign of a link to it, which generators of sites add. */
 export function headingName(text: string): string {
   return text.replace(/\s*¶$/, "");
+}
+
+/** True for a line in capitals that names what follows: "OPENING HOURS (by phone)". No row of a table is one, nor a script without capitals. */
+export function isCapitalTitle(line: string): boolean {
+  const name = line.replace(/ ?\([^()]*\)/g, "");
+  return /^\p{Lu}[^\p{Ll}|]*$/u.test(name) && /\p{Lu}{3}/u.test(name) && isTitle(name);
 }
 
 /** The headings above the place that a reader of a text has reached, and the sections that they begin. */
