@@ -154,7 +154,8 @@ async function requireAvailable(
   bookable: BookableEvent,
   { slot, timeZone, moving }: { slot: RequestedSlot; timeZone: string; moving?: string },
 ): Promise<void> {
-  const proof = proofOf(runtime, bookable, slot);
+  const { eventTypeId, version: revision } = bookable.event;
+  const proof = checkNonce(runtime.env, { handle: bookable.handle, eventTypeId, revision }, slot);
   const isWhole = slot.end - slot.start === bookable.event.durationMinutes * minute;
   if (!isWhole || proof === "foreign") throw new Fail("scheduling_slot_unavailable");
   const requestOn = (clock: string, times: Times, except?: string) =>
@@ -168,9 +169,4 @@ async function requireAvailable(
     [moving, undefined].some((except) => availableSlots(requestOn(clock, times, except), window).at.length > 0),
   );
   if (!isListed) throw new Fail("scheduling_slot_unavailable");
-}
-
-function proofOf({ env }: Runtime, { handle, event }: BookableEvent, { start, end, nonce }: RequestedSlot): string {
-  const issuer = { handle, eventTypeId: event.eventTypeId, revision: event.version };
-  return nonce === undefined ? "none" : checkNonce(env, issuer, { start, end, nonce });
 }

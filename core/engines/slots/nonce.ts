@@ -29,14 +29,15 @@ export function bookingNonces(env: Keys, issuer: Issuer, starts: readonly number
 }
 
 /**
- * Checks a nonce: "offered" for this revision of the event type; "outdated" for an earlier one, which proves nothing any more; "foreign"
- * for everything else.
+ * Checks a slot's nonce: "offered" for this revision of the event type; "unproven" without one, or with that of an earlier revision;
+ * "foreign" for everything else.
  */
 export function checkNonce(
   env: Keys,
   issuer: Issuer,
-  slot: { start: number; end: number; nonce: string },
-): "offered" | "outdated" | "foreign" {
+  slot: { start: number; end: number; nonce: string | undefined },
+): "offered" | "unproven" | "foreign" {
+  if (slot.nonce === undefined) return "unproven";
   const [, letters = "", tag = ""] = /^v1\.([0-9a-z]{1,11})\.([A-Za-z0-9_-]{20})$/.exec(slot.nonce) ?? [];
   const revision = Number.parseInt(letters, 36);
   if (!Number.isSafeInteger(revision)) return "foreign";
@@ -44,7 +45,7 @@ export function checkNonce(
     sameText(tag, tagsOf(root, { ...issuer, revision }, [slot.start], slot.end - slot.start)),
   );
   if (!isOurs) return "foreign";
-  return revision === issuer.revision ? "offered" : "outdated";
+  return revision === issuer.revision ? "offered" : "unproven";
 }
 
 function tagsOf(root: string, issuer: Issuer, starts: readonly number[], duration: number): string {
