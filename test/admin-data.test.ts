@@ -193,7 +193,7 @@ t.test("the account of a handle is cached for a minute, however often it is aske
 t.test("a key that expires while it is exported is left out", async (t) => {
   const service = await startService(t);
   await service.handle("acme");
-  const { redis, env } = service.runtime;
+  const { redis } = service.runtime;
   const key = "email-once:{acme}:short";
   await redis.set(key, "msg_1", "PX", 60_000);
   // Read just before the end, and asked for its lifetime just after.
@@ -204,7 +204,7 @@ t.test("a key that expires while it is exported is left out", async (t) => {
   }) as typeof redis.pttl;
   const found: string[] = [];
   let counted = 0;
-  for await (const line of exportHandle({ redis, env }, "acme"))
+  for await (const line of exportHandle(service.runtime, "acme"))
     if ("key" in line) found.push(line.key);
     else if ("end" in line) counted = line.keys;
   t.notOk(found.includes(key));

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { canonicalDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { withOutcome } from "../platform/outcome.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
@@ -26,8 +26,6 @@ interface AttachedDomain {
   /** Marks the domain as owned and ready to send, without DNS; refused in production. */
   ready?: boolean;
 }
-
-type Store = Pick<Runtime, "redis" | "env" | "now">;
 
 /** Most domains of an account: each is checked by DNS queries for as long as it is attached. */
 const MAX_DOMAINS = 500;
@@ -58,7 +56,7 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
 
 /** Ends an account's claim on a domain: its pages and its mail stop there, and other accounts may attach it. `not_found` without one. */
 export async function detachDomain(
-  { redis }: Pick<Store, "redis">,
+  { redis }: Store,
   { account, domain: name }: Pick<DomainClaim, "account" | "domain">,
 ): Promise<Pick<DomainClaim, "account" | "domain">> {
   const domain = domainOf(name);

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { canonicalAddress } from "../platform/address.ts";
 import { invalid } from "../platform/errors.ts";
-import type { Role, Runtime } from "../platform/runtime.ts";
+import type { Role, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { createAccount, grantRole, IMPORTING, pagesCounter, userOfEmail } from "./handles.ts";
 
@@ -20,7 +20,7 @@ export interface ArrivingHandle {
  * Idempotent, also after a crash. `invalid_request` if the handle exists.
  */
 export async function beginImport(
-  { redis, now }: Pick<Runtime, "redis" | "now">,
+  { redis, now }: Store,
   { handle, account, entitlements }: ArrivingHandle,
 ): Promise<void> {
   const key = keys.handle(handle);
@@ -36,7 +36,7 @@ export async function beginImport(
 
 /** Adds the members to an imported handle and activates it. Returns the members that were left out. */
 export async function finishImport(
-  { redis, now }: Pick<Runtime, "redis" | "now">,
+  { redis, now }: Store,
   arriving: ArrivingHandle,
 ): Promise<{ membersLeft: string[] }> {
   const { handle, account, fields } = arriving;

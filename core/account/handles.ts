@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { canonicalAddress, distinctAddresses } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
 import { perObject } from "../platform/lazy.ts";
-import { type Role, type Runtime, roles } from "../platform/runtime.ts";
+import { type Role, roles, type Store } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import { transact } from "../store/redis.ts";
@@ -74,7 +74,7 @@ export async function accountOf(redis: Redis, handle: string): Promise<string | 
 }
 
 /** Takes one token of a handle's bucket, of which unknown handles share one; `rate_limited` with the wait if it is empty. */
-export async function takeHandleToken(store: Pick<Runtime, "redis">, handle: string, limit: Limit): Promise<void> {
+export async function takeHandleToken(store: Store, handle: string, limit: Limit): Promise<void> {
   const isKnown = (await accountOf(store.redis, handle)) !== undefined;
   await takeToken(store, { ...limit, tag: isKnown ? handle : sharedTag(handle) });
 }
@@ -91,10 +91,7 @@ interface NewHandle {
  * Creates a handle with its account and owner; returns it as it is. Repeating it only adds the owner. A new account gets `assistant`.
  * `forbidden` for a handle of another account, which changes nothing.
  */
-export async function createHandle(
-  { redis, now }: Pick<Runtime, "redis" | "now">,
-  input: NewHandle,
-): Promise<HandleRecord> {
+export async function createHandle({ redis, now }: Store, input: NewHandle): Promise<HandleRecord> {
   const { handle, account, owner, email, assistant } = input;
   const at = new Date(now()).toISOString();
   await claimHandle(redis, input, at);

@@ -13,16 +13,13 @@ const names = Object.keys(defaults) as (keyof Settings)[];
 const field = (name: string): string => `setting:${name}`;
 
 /** The handle's public name and look, and what its owners are notified about (docs/reference.md, "Handle settings"). */
-export async function readSettings(
-  { redis }: Pick<Runtime, "redis">,
-  { handle }: Input<"handle">,
-): Promise<{ settings: Settings }> {
+export async function readSettings({ redis }: Runtime, { handle }: Input<"handle">): Promise<{ settings: Settings }> {
   return { settings: await settingsOf(redis, handle) };
 }
 
 /** Changes the given settings; null resets one. Pages that show them are rendered again. */
 export async function updateSettings(
-  { redis }: Pick<Runtime, "redis">,
+  { redis }: Runtime,
   { handle, ...changes }: Input<"handle", typeof settingsChange>,
 ): Promise<{ settings: Settings }> {
   await transact(redis, (transaction) => {

@@ -5,7 +5,7 @@ import { day } from "../platform/clock.ts";
 import { digestOf, sha256 } from "../platform/digest.ts";
 import { Fail } from "../platform/errors.ts";
 import { base62 } from "../platform/ids.ts";
-import type { Caller, Runtime, TokenSession } from "../platform/runtime.ts";
+import type { Caller, Runtime, Store, TokenSession } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { transact } from "../store/redis.ts";
@@ -76,7 +76,7 @@ export async function revokeToken({ redis }: Runtime, { tokenId }: Input<"tokenI
 }
 
 /** Revokes all tokens of a user. Returns their number. */
-export async function revokeTokens({ redis }: Pick<Runtime, "redis">, userId: string): Promise<number> {
+export async function revokeTokens({ redis }: Store, userId: string): Promise<number> {
   const list = keys.userTokens(userId);
   const tokenIds = await redis.zrange(list, 0, "-1");
   const removed = await Promise.all(tokenIds.map((tokenId) => redis.del(keys.token(tokenId))));

@@ -1,8 +1,7 @@
-import type { Redis } from "ioredis";
 import type { campaign, newCampaign } from "../../schemas/campaigns.ts";
 import type { Infer, Input } from "../../schemas/schema.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Store } from "../platform/runtime.ts";
 import { coalesce } from "../store/coalesce.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
@@ -24,7 +23,7 @@ const campaignRecords = new Records<StoredCampaign>({
 
 /** Creates a campaign, live by default; `campaign_already_exists`. */
 export async function createCampaign(
-  store: Pick<Runtime, "redis" | "queues" | "now" | "id">,
+  store: Store,
   input: Input<"handle", typeof newCampaign>,
 ): Promise<{ campaign: Campaign }> {
   const { handle, name, live = true, verifyLeads = false, campaignId = store.id("cmp_") } = input;
@@ -59,13 +58,13 @@ export async function campaignOf(
 ): Promise<string | null> {
   if (given.named !== null) return (await findCampaign(runtime, handle, given.named)).campaignId;
   if (given.page !== null && (await runtime.redis.exists(keys.campaign(handle, given.page)))) return given.page;
-  return coalesce(runtime.redis, `live campaign ${handle}`, () => onlyLive(runtime.redis, handle));
+  return coalesce(runtime.redis, `live campaign ${handle}`, () => onlyLive(runtime, handle));
 }
 
 /** The only live campaign of a handle; null if there are several or none. */
-async function onlyLive(redis: Redis, handle: string): Promise<string | null> {
-  const ids = await redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
-  const found = await campaignRecords.named({ redis }, handle, ids);
+async function onlyLive(runtime: Runtime, handle: string): Promise<string | null> {
+  const ids = await runtime.redis.zrevrange(keys.campaigns(handle), 0, MAX_SCANNED - 1);
+  const found = await campaignRecords.named(runtime, handle, ids);
   const live = found.filter((one) => one.live);
   return live.length === 1 ? (live[0] as StoredCampaign).campaignId : null;
 }

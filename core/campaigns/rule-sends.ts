@@ -2,7 +2,7 @@ import { triggers } from "../../schemas/campaigns.ts";
 import type { JobData } from "../../schemas/jobs.ts";
 import type { Lead } from "../../schemas/leads.ts";
 import { acceptMessage, unlessErased } from "../email/face.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { readRecord } from "../store/records.ts";
 import { pairsOf } from "../store/redis.ts";
@@ -37,7 +37,7 @@ export async function sendRule(runtime: Runtime, data: JobData<"campaigns.send">
 }
 
 /** Denies every waiting send of a handle, since an import doesn't carry their jobs. Returns their number. */
-export async function abandonSends(store: Pick<Runtime, "redis">, handle: string): Promise<number> {
+export async function abandonSends(store: Store, handle: string): Promise<number> {
   const { redis } = store;
   let count = 0;
   for (const campaignId of await redis.zrange(keys.campaigns(handle), 0, "-1"))
@@ -101,7 +101,7 @@ function mail(
 }
 
 async function settleSend(
-  { redis }: Pick<Runtime, "redis">,
+  { redis }: Store,
   { handle, ruleId, leadId }: JobData<"campaigns.send">,
   state: "sent" | "denied",
 ): Promise<void> {

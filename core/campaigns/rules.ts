@@ -13,7 +13,7 @@ import type { Lead } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } from "../email/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { conflict, Records, readRecord, type Versioned } from "../store/records.ts";
@@ -94,7 +94,7 @@ export function sendKeys(handle: string, ruleId: string): { sends: string; count
 
 /** A rule; undefined if it is deleted or never existed. */
 export async function findRule(
-  runtime: Pick<Runtime, "redis">,
+  runtime: Store,
   { handle, campaignId, ruleId }: Input<"handle" | "campaignId" | "ruleId">,
 ): Promise<Versioned<StoredRule> | undefined> {
   const rule = await rulesOf(campaignId).find(runtime, handle, ruleId);
@@ -198,7 +198,7 @@ export function rulesOf(campaignId: string): Records<StoredRule> {
 }
 
 /** The lead that a rule writes to; undefined after an erasure. It is read by its key, since leads are above campaigns. */
-export function leadOf({ redis }: Pick<Runtime, "redis">, handle: string, leadId: string): Promise<Lead | undefined> {
+export function leadOf({ redis }: Store, handle: string, leadId: string): Promise<Lead | undefined> {
   return readRecord<Lead>(redis, keys.lead(handle, leadId));
 }
 

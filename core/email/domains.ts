@@ -7,7 +7,7 @@ import { canonicalDomain } from "../platform/address.ts";
 import { delayUntil, instantIn, nextTurn } from "../platform/clock.ts";
 import { Fail, invalid } from "../platform/errors.ts";
 import { outcomeOf, withOutcome } from "../platform/outcome.ts";
-import type { Caller, JobAttempt, Role, Runtime } from "../platform/runtime.ts";
+import type { Caller, JobAttempt, Role, Runtime, Store } from "../platform/runtime.ts";
 import { keyDigest } from "../store/idempotency.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
@@ -20,7 +20,6 @@ const CHECK_INTERVALS_MS = { ready: 86_400_000, pending: 600_000 };
 /** Domain ms after its creation for which a domain is checked often. */
 const SETUP_PERIOD_MS = 72 * 3_600_000;
 
-type CheckStore = Pick<Runtime, "queues" | "env" | "now">;
 type DomainOwner = { handle: string; role: Role; account: string };
 
 /**
@@ -169,11 +168,11 @@ async function toAccountDomain(runtime: Runtime, claim: DomainClaim): Promise<Ac
 const nameOf = ({ domain, account }: JobData<"email.check">): string => `${domain} ${account}`;
 
 /** Enqueues a check at the end of this second: all requests of a second are one check, which begins after them. */
-export async function requestCheck(store: CheckStore, claim: JobData<"email.check">): Promise<void> {
+export async function requestCheck(store: Store, claim: JobData<"email.check">): Promise<void> {
   await enqueueCheck(store, claim, (Math.floor(store.now() / 1000) + 1) * 1000);
 }
 
-async function enqueueCheck(store: CheckStore, { domain, account }: JobData<"email.check">, at: number): Promise<void> {
+async function enqueueCheck(store: Store, { domain, account }: JobData<"email.check">, at: number): Promise<void> {
   const id = `check-${keyDigest(nameOf({ domain, account }))}-${at}`;
   await store.queues.later(job("email.check", id, { domain, account }, { delay: delayUntil(store, at) }));
 }

@@ -11,7 +11,7 @@ import {
 import type { Input } from "../../schemas/schema.ts";
 import { addressDigest, canonicalAddress } from "../platform/address.ts";
 import { Fail } from "../platform/errors.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { cursorAfter, type Listed, pageOf } from "../store/paging.ts";
 import { pairsOf, pipelined } from "../store/redis.ts";
@@ -63,7 +63,7 @@ export interface Move {
  * delivery has none of the statuses or another lease, or its suppression is not as expected.
  */
 export async function moveDelivery(
-  { redis, now, queues }: Pick<Runtime, "redis" | "now" | "queues">,
+  { redis, now, queues }: Store,
   { handle, messageId, n }: DeliveryName,
   { reason, smtpCode, suppression, lifted, caused = [], ...move }: Move,
 ): Promise<boolean> {
@@ -87,7 +87,7 @@ export const unsentStatuses = ["QUEUED", "DEFERRED", "SENDING"] as const satisfi
 
 /** Cancels a delivery that has one of these statuses; false for any other. */
 export function cancelDelivery(
-  store: Pick<Runtime, "redis" | "now" | "queues">,
+  store: Store,
   name: DeliveryName,
   from: readonly MessageStatus[] = unsentStatuses,
 ): Promise<boolean> {
@@ -105,7 +105,7 @@ type ReturnedMail = Pick<MessageEvent, "messageId" | "recipient" | "purpose" | "
 
 /** The effects of a report on a mail: a suppression, and a webhook event, which is erased with its recipient. */
 export function returnEffects(
-  runtime: Pick<Runtime, "id" | "now">,
+  runtime: Store,
   type: ReturnEvent | undefined,
   { handle, source, ...mail }: ReturnedMail,
 ): Pick<Move, "suppression" | "caused"> {

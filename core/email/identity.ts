@@ -6,7 +6,7 @@ import type { DnsRecord, Identity, IdentityStatus, RecordPurpose, RecordStatus }
 import { type DomainClaim, domainClaim, proveDomain } from "../account/face.ts";
 import type { AskDns, DkimKey, DnsAnswer } from "../engines/mail/mail.ts";
 import type { Env } from "../platform/env.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 import { rebound, resealed, type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 
@@ -36,7 +36,6 @@ interface IdentityState {
   vouched: boolean;
 }
 
-type Store = Pick<Runtime, "redis" | "env" | "id" | "now">;
 type IdentityName = Pick<DomainClaim, "domain" | "account">;
 
 /** The identity of an account's domain; the first call creates its key pair and token. */
@@ -50,10 +49,7 @@ export async function identityStatus(redis: Redis, { domain, account }: Identity
 }
 
 /** Seals the private key of an identity again after a change of SECRET_KEY; true if it did. */
-export async function resealIdentity(
-  { redis, env }: Pick<Runtime, "redis" | "env">,
-  at: IdentityName,
-): Promise<boolean> {
+export async function resealIdentity({ redis, env }: Store, at: IdentityName): Promise<boolean> {
   const key = keys.emailIdentity(at.domain, at.account);
   const json = await redis.hget(key, "made");
   if (json === null) return false;
@@ -71,7 +67,7 @@ export function exportedIdentity(redis: Redis, { domain, account }: IdentityName
 
 /** Imports the immutable part of another identity; ignored if its key can't be opened here or an identity exists. */
 export async function importIdentity(
-  { redis, env }: Pick<Runtime, "redis" | "env">,
+  { redis, env }: Store,
   { from, ...at }: IdentityName & { from: string },
   json: string,
 ): Promise<void> {

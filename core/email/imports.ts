@@ -1,7 +1,7 @@
 import { attachDomain, domainClaim, domainsOf } from "../account/face.ts";
 import { batchesOf } from "../platform/batches.ts";
 import { insteadOf } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { requestCheck } from "./domains.ts";
 import { exportedIdentity, importIdentity } from "./identity.ts";
@@ -21,10 +21,11 @@ const MESSAGE_BATCH = 500;
 
 /** The domains that go with a handle. */
 export async function exportDomains(
-  { redis }: Pick<Runtime, "redis">,
+  store: Store,
   { handle, account }: { handle: string; account: string },
 ): Promise<ExportedDomain[]> {
-  const senders = await senderRecords.all({ redis }, handle);
+  const { redis } = store;
+  const senders = await senderRecords.all(store, handle);
   const used = new Set(senders.map(({ domain }) => domain));
   const claims = (await domainsOf(redis, account)).filter((one) => one.handle === handle || used.has(one.domain));
   return Promise.all(
@@ -41,7 +42,7 @@ export async function exportDomains(
  * is unchanged. False if another account owns it.
  */
 export async function importDomain(
-  store: Pick<Runtime, "redis" | "queues" | "env" | "now">,
+  store: Store,
   { handle, account, from }: { handle: string; account: string; from: string },
   { domain, isHost, identity }: ExportedDomain,
 ): Promise<boolean> {
@@ -60,10 +61,7 @@ export async function importDomain(
  * Assigns imported messages to the handle, so that the links in sent mails still work, and cancels the unsent ones, which the exporting
  * installation still has. Returns the number of cancelled deliveries.
  */
-export async function adoptMessages(
-  store: Pick<Runtime, "redis" | "now" | "queues">,
-  handle: string,
-): Promise<{ cancelledMails: number }> {
+export async function adoptMessages(store: Store, handle: string): Promise<{ cancelledMails: number }> {
   const { redis } = store;
   let cancelledMails = 0;
   for (const ids of batchesOf(await redis.zrange(keys.messages(handle), 0, "-1"), MESSAGE_BATCH))

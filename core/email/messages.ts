@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import type { Message, MessageEvent, MessageStatus } from "../../schemas/email.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
 import { parseStored } from "../store/records.ts";
@@ -48,7 +48,7 @@ export async function cancelMessage(runtime: Runtime, input: MessageName): Promi
 
 /** Cancels the deliveries of a message with one of these statuses, by default all that aren't known to be sent; returns their number. */
 export async function withdrawMessage(
-  store: Parameters<typeof cancelDelivery>[0],
+  store: Store,
   { handle, messageId, deliveries }: Message,
   from?: readonly MessageStatus[],
 ): Promise<number> {

@@ -4,7 +4,7 @@ import type { Input } from "../../schemas/schema.ts";
 import { type DomainClaim, domainClaim, findHandle } from "../account/face.ts";
 import { canonicalDomain } from "../platform/address.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
 import { Records } from "../store/records.ts";
@@ -66,13 +66,11 @@ export interface SendingRights {
 
 /** Reads a handle's sender, its domain (or the one that a message was accepted with) and the domain's identity. */
 export async function sendingRights(
-  { redis }: Pick<Runtime, "redis">,
+  store: Store,
   { handle, senderId, domain }: { handle: string; senderId: string; domain?: string },
 ): Promise<SendingRights> {
-  const [sender, owner] = await Promise.all([
-    senderRecords.find({ redis }, handle, senderId),
-    findHandle(redis, handle),
-  ]);
+  const { redis } = store;
+  const [sender, owner] = await Promise.all([senderRecords.find(store, handle, senderId), findHandle(redis, handle)]);
   const account = owner?.account ?? "";
   const at = { domain: domain ?? sender?.domain ?? "", account };
   const [claim, status] = await Promise.all([domainClaim(redis, account, at.domain), identityStatus(redis, at)]);

@@ -1,15 +1,13 @@
 import type { Job } from "bullmq";
 import { queueNames } from "../../schemas/jobs.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 
 /** A job that has exhausted its attempts: its name, its handle, its last failure and the time of that; nothing else of its data. */
 type FailedJob = ReturnType<typeof toFailedJob>;
 
 /** Most failed jobs listed per queue; they are retained for seven days. */
 const MAX_JOBS_OF_QUEUE = 1000;
-
-type Store = Pick<Runtime, "queues">;
 
 /** The failed jobs of all queues, newest first. */
 export async function failedJobs({ queues }: Store): Promise<FailedJob[]> {

@@ -6,7 +6,7 @@ import * as s from "../../schemas/schema.ts";
 import { domainForm, entitlementsOf, membersOf, mustExist } from "../account/face.ts";
 import { exportDomains } from "../email/face.ts";
 import { invalid } from "../platform/errors.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { carriage, isOfHandle, keysOf, kindOf } from "./handle-keys.ts";
 import { toPlainValue, valueTypes } from "./key-values.ts";
@@ -60,11 +60,12 @@ type ExportEnd = s.Infer<typeof endLine>;
  * key space: not for requests. It is not a snapshot: deactivate the handle first.
  */
 export async function* exportHandle(
-  { redis, env }: Pick<Runtime, "redis" | "env">,
+  store: Store,
   handle: string,
 ): AsyncGenerator<ExportHeader | ExportedKey | ExportEnd> {
+  const { redis } = store;
   await mustExist(redis, handle);
-  yield await headerOf({ redis, env }, handle);
+  yield await headerOf(store, handle);
   // A scan may return a key twice.
   const seen = new Set<string>();
   let count = 0;
@@ -79,7 +80,8 @@ export async function* exportHandle(
   yield { end: true, keys: count };
 }
 
-async function headerOf({ redis, env }: Pick<Runtime, "redis" | "env">, handle: string): Promise<ExportHeader> {
+async function headerOf(store: Store, handle: string): Promise<ExportHeader> {
+  const { redis, env } = store;
   const account = (await redis.hget(keys.handle(handle), "account")) ?? "";
   return {
     format: "handle-export",
@@ -91,7 +93,7 @@ async function headerOf({ redis, env }: Pick<Runtime, "redis" | "env">, handle: 
     publicDomain: env.PUBLIC_DOMAIN ?? null,
     entitlements: await entitlementsOf(redis, account),
     members: await membersOf(redis, handle),
-    domains: await exportDomains({ redis }, { handle, account }),
+    domains: await exportDomains(store, { handle, account }),
   };
 }
 

@@ -3,7 +3,7 @@ import { abandonSends } from "../campaigns/face.ts";
 import { adoptMessages, importDomain } from "../email/face.ts";
 import { reindexDocuments } from "../knowledge/face.ts";
 import { Fail, invalid } from "../platform/errors.ts";
-import { type Role, type Runtime, roles } from "../platform/runtime.ts";
+import { type Role, roles, type Store } from "../platform/runtime.ts";
 import { rebindCredentials, resumeBookings, resumePulls } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { tryLock } from "../store/lock.ts";
@@ -12,8 +12,6 @@ import { rebindWebhooks } from "../webhooks/face.ts";
 import { type ExportedKey, type ExportHeader, openExport } from "./handle-export.ts";
 import { isCarried, KEY_BATCH, removeKeys } from "./handle-keys.ts";
 import { type Rename, type Value, valueTypes } from "./key-values.ts";
-
-type Store = Pick<Runtime, "redis" | "queues" | "env" | "now" | "id">;
 
 /** Another name or account for the arriving handle. */
 type Renamed = Partial<Record<"handle" | "account", string | undefined>>;

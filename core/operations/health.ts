@@ -19,7 +19,7 @@ const HEARTBEAT_TTL_SECONDS = 30;
 /** Whether Redis can be read and written, which queues have no worker, and whether this process is shutting down. */
 export async function readiness(runtime: Runtime): Promise<Readiness> {
   try {
-    const served = await servedQueues(runtime);
+    const served = await servedQueues(runtime.redis);
     await runtime.redis.set(keys.probe, "1", "EX", 60);
     return {
       status: runtime.shutdownController.signal.aborted ? "stopping" : "ready",
@@ -39,7 +39,7 @@ export async function heartbeat({ redis }: Runtime, queues: readonly string[]): 
   await Promise.all(queues.map((queue) => redis.set(keys.heartbeat(queue), "1", "EX", HEARTBEAT_TTL_SECONDS)));
 }
 
-function servedQueues({ redis }: Pick<Runtime, "redis">): Promise<{ queue: string; isAlive: boolean }[]> {
+function servedQueues(redis: Runtime["redis"]): Promise<{ queue: string; isAlive: boolean }[]> {
   const servedQueue = async (queue: string) => ({ queue, isAlive: (await redis.exists(keys.heartbeat(queue))) === 1 });
   return Promise.all(queueNames.map(servedQueue));
 }
@@ -53,14 +53,14 @@ export type Stats = Awaited<ReturnType<typeof stats>>;
  * handle's due mail: the mail server is away, or too slow. `isDataLost` is true if Redis no longer has the signing key that this process
  * started with.
  */
-export async function stats({ redis, signingKey }: Pick<Runtime, "redis" | "signingKey">) {
+export async function stats({ redis, signingKey }: Runtime) {
   const shards = Array.from({ length: OUTBOX_SHARDS }, (_, shard) =>
     redis.zrange(keys.pendingOutboxes(shard), 0, "0", "WITHSCORES"),
   );
   const [memory, registrations, served, [, turn = Number.POSITIVE_INFINITY], mailAttempts, key] = await Promise.all([
     Promise.all(mastersOf(redis).map(memoryOf)),
     Promise.all(shards),
-    servedQueues({ redis }),
+    servedQueues(redis),
     redis.zrange(keys.emailLanes("normal"), 0, "0", "WITHSCORES"),
     redis.hgetall(keys.mailAttempts),
     redis.get(keys.signingKey),

@@ -1,12 +1,10 @@
 import { resealSigningKey } from "../account/face.ts";
 import { resealIdentity } from "../email/face.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 import { resealCredentials } from "../scheduling/face.ts";
 import { keys } from "../store/keys.ts";
 import { scanKeys } from "../store/redis.ts";
 import { resealWebhooks } from "../webhooks/face.ts";
-
-type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /**
  * Seals again everything that SECRET_KEY_PREVIOUS sealed, while the service runs. Afterwards no stored value needs the previous key. An

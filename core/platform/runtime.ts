@@ -45,6 +45,9 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
+/** The part of a runtime that an operator's commands have too: it reaches Redis alone. */
+export type Store = Pick<Runtime, "env" | "redis" | "queues" | "now" | "id">;
+
 /** The caller. `userId` is set exactly if the route's access requires a user's token. */
 export interface Caller {
   requestId: string;

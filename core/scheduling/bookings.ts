@@ -13,7 +13,7 @@ import { settingsOf } from "../account/face.ts";
 import type { CalendarFile } from "../engines/calendars/calendars.ts";
 import { batchesOf } from "../platform/batches.ts";
 import { Fail, insteadOf } from "../platform/errors.ts";
-import type { Caller, Runtime } from "../platform/runtime.ts";
+import type { Caller, Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { type Listed, listIds } from "../store/paging.ts";
 import { readRecords, requireRecord } from "../store/records.ts";
@@ -187,10 +187,7 @@ const RESUME_BATCH_SIZE = 200;
  * Schedules the jobs of an imported handle's bookings, since jobs are not exported: reminders, ends of unpaid holds, and due refunds.
  * Idempotent. Returns the number of reminders.
  */
-export async function resumeBookings(
-  store: Pick<Runtime, "redis" | "queues" | "env" | "now">,
-  handle: string,
-): Promise<number> {
+export async function resumeBookings(store: Store, handle: string): Promise<number> {
   const { redis, queues } = store;
   const uids = await redis.zrange(keys.bookings(handle, ALL_STATUSES), 0, "-1");
   let count = 0;

@@ -73,7 +73,8 @@ export async function mustFitCatalog(runtime: Runtime, handle: string, next: obj
 }
 
 /** A handle's current catalog; undefined for an unknown or inactive handle. Cached in the process by its version. */
-export async function readCatalogSnapshot({ redis }: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {
+export async function readCatalogSnapshot(runtime: Runtime, handle: string): Promise<CatalogSnapshot | undefined> {
+  const { redis } = runtime;
   const [[status, epoch], versions] = await coalesce(redis, `catalog ${handle}`, () =>
     Promise.all([
       redis.hmget(keys.handle(handle), "status", "createdAt"),
@@ -85,10 +86,9 @@ export async function readCatalogSnapshot({ redis }: Runtime, handle: string): P
   const state = `${epoch ?? ""} ${version}`;
   const catalog = await catalogsOf(redis).get(handle, state, async () => {
     // The read data may be newer than the version, never older: then the next request reads it again.
-    const store = { redis };
     const [schedules, stored] = await Promise.all([
-      scheduleRecords.all(store, handle),
-      eventTypeRecords.all(store, handle),
+      scheduleRecords.all(runtime, handle),
+      eventTypeRecords.all(runtime, handle),
     ]);
     const { length } = JSON.stringify({ schedules, stored });
     const events = new Map(stored.map((event) => [event.slug, bookableEventOf(handle, event, schedules)]));

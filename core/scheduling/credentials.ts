@@ -3,15 +3,13 @@ import { onlyOf } from "../../schemas/schema.ts";
 import { ownerAddresses } from "../account/face.ts";
 import { CalendarServerError } from "../engines/calendars/calendars.ts";
 import { Fail } from "../platform/errors.ts";
-import type { CredentialRef, CredentialStore, Runtime } from "../platform/runtime.ts";
+import type { CredentialRef, CredentialStore, Runtime, Store } from "../platform/runtime.ts";
 import { rebound, resealed, type SealBinding, seal, unseal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import { Records } from "../store/records.ts";
 import { retryOnConflict } from "../store/retry.ts";
 import { eventJob } from "../webhooks/face.ts";
 import { failedRefundJobs } from "./booking-payments.ts";
-
-type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 export const credentialRecords = new Records<StoredCredential>({
   record: keys.credential,

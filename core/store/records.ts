@@ -1,14 +1,11 @@
 import type { Redis } from "ioredis";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import { Fail } from "../platform/errors.ts";
-import type { EventJob, Job, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Job, Store } from "../platform/runtime.ts";
 import { type Listed, type ListInput, listIds } from "./paging.ts";
 import { pipelined } from "./redis.ts";
 import { retryOnConflict } from "./retry.ts";
 import { scripts } from "./scripts.ts";
-
-type Store = Pick<Runtime, "redis" | "queues">;
-type Reader = Pick<Runtime, "redis">;
 
 /** A record with its version, which every change increments. */
 export type Versioned<T> = T & { version: number };
@@ -60,27 +57,27 @@ export class Records<T> {
     this.#kind = kind;
   }
 
-  find({ redis }: Reader, handle: string, id: string): Promise<Versioned<T> | undefined> {
+  find({ redis }: Store, handle: string, id: string): Promise<Versioned<T> | undefined> {
     return readRecord<T>(redis, this.#kind.record(handle, id));
   }
 
   /** A record; fails if there is none. */
-  read({ redis }: Reader, handle: string, id: string): Promise<Versioned<T>> {
+  read({ redis }: Store, handle: string, id: string): Promise<Versioned<T>> {
     return requireRecord<T>(redis, this.#kind.record(handle, id), this.#kind.missing);
   }
 
   /** All records of a handle, oldest first. */
-  async all({ redis }: Reader, handle: string): Promise<Versioned<T>[]> {
-    return this.named({ redis }, handle, await redis.zrange(this.#kind.list(handle), 0, "-1"));
+  async all(store: Store, handle: string): Promise<Versioned<T>[]> {
+    return this.named(store, handle, await store.redis.zrange(this.#kind.list(handle), 0, "-1"));
   }
 
   /** The records of these ids in one round trip, without missing ones. */
-  named({ redis }: Reader, handle: string, ids: string[]): Promise<Versioned<T>[]> {
+  named({ redis }: Store, handle: string, ids: string[]): Promise<Versioned<T>[]> {
     return readRecords<T>(redis, ids, (id) => this.#kind.record(handle, id));
   }
 
   /** One page of a handle's records, newest first. */
-  async list(store: Pick<Runtime, "env" | "redis">, input: ListInput): Promise<Listed<"records", Versioned<T>>> {
+  async list(store: Store, input: ListInput): Promise<Listed<"records", Versioned<T>>> {
     const { ids, nextCursor } = await listIds(store, this.#kind.list(input.handle), input);
     return { records: await this.named(store, input.handle, ids), nextCursor };
   }
@@ -103,7 +100,7 @@ export class Records<T> {
   }
 
   /** Removes a record; false if there was none. */
-  async remove({ redis }: Reader, handle: string, id: string): Promise<boolean> {
+  async remove({ redis }: Store, handle: string, id: string): Promise<boolean> {
     const input = { member: id, field: this.#kind.counter?.field };
     return (await scripts.dropRecord(redis, this.#scriptKeys(handle, id), input)) === 1;
   }

@@ -8,7 +8,7 @@ import {
   webhookDelivery,
 } from "../../schemas/webhooks.ts";
 import { Fail } from "../platform/errors.ts";
-import type { Job, Runtime } from "../platform/runtime.ts";
+import type { Job, Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { type Listed, type ListInput, listIds } from "../store/paging.ts";
@@ -163,6 +163,6 @@ async function queueDeliveries(
 }
 
 /** Wakes the sender of an endpoint: a separate job each time. */
-export function wakeJob({ id }: Pick<Runtime, "id">, handle: string, webhookId: string): Job {
+export function wakeJob({ id }: Store, handle: string, webhookId: string): Job {
   return job("webhooks.deliver", id(`deliver-${webhookId}-`), { handle, webhookId });
 }

@@ -12,7 +12,7 @@ import {
 import { mustStillBeActive } from "../account/face.ts";
 import { Fail } from "../platform/errors.ts";
 import { atInput } from "../platform/outbound.ts";
-import type { Runtime } from "../platform/runtime.ts";
+import type { Runtime, Store } from "../platform/runtime.ts";
 import { rebound, resealed, seal } from "../platform/sealing.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
@@ -110,8 +110,6 @@ export async function setWebhookStatus(runtime: Runtime, path: WebhookPath, stat
   await webhookRecords.change(runtime, handle, { id: webhookId, change: (current) => ({ ...current, status }) });
   runtime.log.info({ handle, webhookId, status }, "webhook.status_changed");
 }
-
-type Store = Pick<Runtime, "redis" | "queues" | "env">;
 
 /** Seals the secrets of a handle's endpoints again after a change of SECRET_KEY. Returns the number of changed endpoints. */
 export async function resealWebhooks(runtime: Store, handle: string): Promise<number> {

@@ -1,6 +1,6 @@
 import type { testEventType, WebhookEventType } from "../../schemas/webhooks.ts";
 import { addressDigest } from "../platform/address.ts";
-import type { EventJob, Runtime } from "../platform/runtime.ts";
+import type { EventJob, Runtime, Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import { job } from "../store/outbox.ts";
 import { transact } from "../store/redis.ts";
@@ -19,7 +19,7 @@ interface NewEvent {
 
 /** The job of an event, with the event itself, for the step that writes its cause: all three or none. */
 export function eventJob(
-  { id, now }: Pick<Runtime, "id" | "now">,
+  { id, now }: Store,
   handle: string,
   { type, data, at = now(), people = [] }: NewEvent,
 ): EventJob {
@@ -41,7 +41,7 @@ export function eventJob(
  * the sent ones are erased too.
  */
 export async function eraseEventsOf(
-  { redis }: Pick<Runtime, "redis">,
+  { redis }: Store,
   { handle, person, until = Number.POSITIVE_INFINITY }: { handle: string; person: string; until?: number | undefined },
 ): Promise<void> {
   const list = keys.personEvents(handle, person);
