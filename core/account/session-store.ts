@@ -60,7 +60,7 @@ export function useSession(
     const now = Date.now();
     if (used !== null && now - Number(used) >= TOUCH_INTERVAL_MS)
       scripts
-        .touchSession(redis, { sessions: key }, { sessionId, now })
+        .recordUse(redis, { hash: key }, { used: sessionId, field: `used:${sessionId}`, now })
         .catch((error: Error) => log.warn({ error: error.message }, "session.touch_failed"));
     return used !== null;
   });

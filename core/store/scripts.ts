@@ -47,7 +47,10 @@ export const scripts = scriptsOf({
     { sessionId: string; json: string; now: number; expiresAt: number; max: number },
     null
   >(),
-  touchSession: script(["sessions"]).of<{ sessionId: string; now: number }, null>(),
+  recordUse: script(["hash"], { runsWhenFull: "it overwrites a field" }).of<
+    { used: string; field: string; now: number },
+    null
+  >(),
   useRefresh: script(["grant", "sessions"]).of<
     { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number; maxMs: number },
     ["unknown" | "reused"] | ["used", round: string, json: string, endsAt: string]
@@ -57,10 +60,6 @@ export const scripts = scriptsOf({
     ["taken"] | [state: "claimed" | "proven", handle: string, isFirst: 0 | 1]
   >(),
   releaseDomain: script(["domain", "identity"]).of<{ account: string }, number>(),
-  useToken: script(["token"], {
-    blobs: ["digest"],
-    runsWhenFull: "it overwrites a field",
-  }).of<{ digest: Buffer; now: number; intervalMs: number }, [user: string, scopes: string] | []>(),
   decidePairing: script(["attempt"]).of<
     { status: "authorised" | "denied"; userId: string; email: string },
     "decided" | "unknown" | "late"
