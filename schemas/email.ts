@@ -24,7 +24,6 @@ export type MessageStatus = (typeof statuses)[number];
 
 /** Types of event: every status, and a recipient's unsubscription and resubscription. */
 const eventTypes = [...statuses, "UNSUBSCRIBED", "RESUBSCRIBED"] as const;
-export type MailEventType = (typeof eventTypes)[number];
 
 export const MAX_RECIPIENTS = 50;
 /** Most addresses in a request, including duplicates. */

@@ -106,17 +106,19 @@ t.test("a change keeps what a newer release has stored in a record", async (t) =
   }
 });
 
-t.test("no visitor or owner sees what a newer release has stored in a booking or a lead", async (t) => {
+t.test("no visitor or owner sees what a newer release has stored in a booking, a lead or a template", async (t) => {
   const { service, owner, leadId, bookingUid } = await open(t);
   const before = { payment: { amountMinor: 100, currency: "EUR", status: "PAID" } };
   const { redis } = service.runtime;
   const key = keys.booking("acme", bookingUid);
   const paid = { ...JSON.parse((await redis.hget(key, "json")) as string), ...before };
   await redis.hset(key, "json", JSON.stringify(paid));
-  for (const pattern of [key, keys.lead("acme", leadId)]) await addNewerField(service, pattern);
+  const patterns = [key, keys.lead("acme", leadId), keys.template("acme", "*")];
+  for (const pattern of patterns) await addNewerField(service, pattern);
   const bookings = `${root}/scheduling/bookings`;
   const visitors = `/v2/public/scheduling/acme/talk/bookings/${bookingUid}`;
-  for (const path of [visitors, bookings, `${bookings}/${bookingUid}`, `${root}/leads`, `${root}/leads/${leadId}`])
+  const lists = [bookings, `${root}/leads`, `${root}/email/templates`];
+  for (const path of [visitors, `${bookings}/${bookingUid}`, `${root}/leads/${leadId}`, ...lists])
     t.notMatch((await owner.get(path).expect(200)).text, newer, path);
   t.match((await service.visitor.get(visitors).expect(200)).text, "amountMinor");
 });

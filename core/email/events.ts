@@ -1,7 +1,6 @@
 import type { Redis } from "ioredis";
 import {
   type eventListing,
-  type MailEventType,
   type MessageEvent,
   type MessageStatus,
   purposes,
@@ -43,7 +42,7 @@ export interface Move {
   from: readonly MessageStatus[];
   /** The new status; absent keeps the old one. */
   to?: MessageStatus;
-  type: MailEventType;
+  type: MessageEvent["type"];
   reason?: string | undefined;
   smtpCode?: number | undefined;
   /** Lease token of the sending worker; with one, another worker's result is refused. */

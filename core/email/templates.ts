@@ -1,16 +1,17 @@
 import { convert } from "html-to-text";
 import { parse, serialize } from "parse5";
-import type {
-  newTemplate,
-  Purpose,
-  previewAnswer,
-  Template,
-  TemplateContent,
-  templateChange,
-  templatePreview,
+import {
+  type newTemplate,
+  type Purpose,
+  type previewAnswer,
+  template as shape,
+  type Template,
+  type TemplateContent,
+  type templateChange,
+  type templatePreview,
 } from "../../schemas/email.ts";
 import { wordsOf } from "../../schemas/languages.ts";
-import type { Infer, Input } from "../../schemas/schema.ts";
+import { type Infer, type Input, onlyOf } from "../../schemas/schema.ts";
 import { epochOf } from "../account/face.ts";
 import { isBlank } from "../platform/characters.ts";
 import { Fail, invalid } from "../platform/errors.ts";
@@ -19,7 +20,7 @@ import { languageOf } from "../platform/languages.ts";
 import type { Runtime } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
 import type { Listed, ListInput } from "../store/paging.ts";
-import { type Companion, conflict, parseStored, Records, type Versioned } from "../store/records.ts";
+import { type Companion, conflict, parseStored, Records } from "../store/records.ts";
 import { versionedCache } from "../store/versioned-cache.ts";
 import { deriveText, mustFitSubject, namesIn, type Pieces, parseHtml, parsePlain, render } from "./grammar.ts";
 import { lastLineAt } from "./html-contexts.ts";
@@ -83,13 +84,14 @@ export async function updateTemplate(
   const companion = (next: StoredTemplate): Companion => contentCompanion(handle, next);
   const changed = await templateRecords.change(runtime, handle, { id: templateId, change, companion });
   if (changed === undefined) throw new Fail("email_template_not_found");
-  return { template: toTemplate(handle, changed) };
+  return { template: onlyOf(shape, { ...changed, handle }) };
 }
 
 /** One template in its active version. */
 export async function readTemplate(runtime: Runtime, input: TemplateName): Promise<{ template: Template }> {
   const { handle, templateId } = input;
-  return { template: toTemplate(handle, await templateRecords.read(runtime, handle, templateId)) };
+  const stored = await templateRecords.read(runtime, handle, templateId);
+  return { template: onlyOf(shape, { ...stored, handle }) };
 }
 
 /** One template with the content of an earlier version. */
@@ -108,7 +110,8 @@ export async function readTemplateVersion(
 /** The handle's templates, newest first. */
 export async function listTemplates(runtime: Runtime, input: ListInput): Promise<Listed<"templates", Template>> {
   const { records, nextCursor } = await templateRecords.list(runtime, input);
-  return { templates: records.map((stored) => toTemplate(input.handle, stored)), nextCursor };
+  const { handle } = input;
+  return { templates: records.map((stored) => onlyOf(shape, { ...stored, handle })), nextCursor };
 }
 
 /** The rendered mail for a client's variables, or for those of a rule, with a sample unsubscribe address; `template_variables_missing`. */
@@ -234,8 +237,4 @@ function contentCompanion(
 ): Companion {
   const key = keys.templateContent(handle, templateId, activeVersion);
   return { key, value: JSON.stringify({ subject, html, text }) };
-}
-
-function toTemplate(handle: string, { version: _version, ...stored }: Versioned<StoredTemplate>): Template {
-  return { ...stored, handle };
 }
