@@ -8,19 +8,17 @@ import { transact } from "../store/redis.ts";
 import { scripts } from "../store/scripts.ts";
 import { findHandle, mustBeAccount } from "./handles.ts";
 
-export interface DomainClaim {
-  /** Lower case, ASCII. */
-  domain: string;
-  account: string;
+/** A domain, in lower case and ASCII, and an account that claims it. */
+type ClaimName = Record<"domain" | "account", string>;
+
+export interface DomainClaim extends ClaimName {
   /** The handle whose pages the domain shows, or null. */
   handle: string | null;
   /** True once this account has proven its ownership; until then other accounts may attach the domain too. */
   owned: boolean;
 }
 
-interface AttachedDomain {
-  account: string;
-  domain: string;
+interface AttachedDomain extends ClaimName {
   /** The handle whose pages the domain shows; without one, that of an earlier claim stays. */
   handle?: string | undefined;
   /** Marks the domain as owned and ready to send, without DNS; refused in production. */
@@ -55,10 +53,7 @@ export async function attachDomain(store: Store, input: AttachedDomain): Promise
 }
 
 /** Ends an account's claim on a domain: its pages and its mail stop there, and other accounts may attach it. `not_found` without one. */
-export async function detachDomain(
-  { redis }: Store,
-  { account, domain: name }: Pick<DomainClaim, "account" | "domain">,
-): Promise<Pick<DomainClaim, "account" | "domain">> {
+export async function detachDomain({ redis }: Store, { account, domain: name }: ClaimName): Promise<ClaimName> {
   const domain = domainOf(name);
   const domainKeys = { domain: keys.domain(domain), identity: keys.emailIdentity(domain, account) };
   const had = await scripts.releaseDomain(redis, domainKeys, { account });
@@ -79,10 +74,7 @@ async function listDomain(redis: Redis, account: string, domain: string): Promis
 }
 
 /** Records proven ownership, after the OWNERSHIP record was found; false if another account was faster. */
-export async function proveDomain(
-  store: Store,
-  { account, domain }: Pick<DomainClaim, "account" | "domain">,
-): Promise<boolean> {
+export async function proveDomain(store: Store, { account, domain }: ClaimName): Promise<boolean> {
   const [state] = await writeClaim(store, { account, domain, ready: true });
   return state === "proven";
 }

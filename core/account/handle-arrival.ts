@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import { canonicalAddress } from "../platform/address.ts";
 import { invalid } from "../platform/errors.ts";
-import type { Role, Store } from "../platform/runtime.ts";
+import type { Store } from "../platform/runtime.ts";
 import { keys } from "../store/keys.ts";
-import { createAccount, grantRole, IMPORTING, pagesCounter, userOfEmail } from "./handles.ts";
+import { createAccount, grantRole, IMPORTING, type Member, pagesCounter, userOfEmail } from "./handles.ts";
 
 /** A handle to be imported from another installation or name. */
 export interface ArrivingHandle {
@@ -12,7 +12,7 @@ export interface ArrivingHandle {
   /** Fields of its record that are kept: settings, its weight in the mail queue, and `since`, when it was first created. */
   fields: Record<string, string>;
   entitlements: string[];
-  members: { userId: string; role: Role; email: string | null }[];
+  members: Member[];
 }
 
 /**

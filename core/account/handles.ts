@@ -10,6 +10,8 @@ import { transact } from "../store/redis.ts";
 import { type Limit, sharedTag, takeToken } from "../store/throttle.ts";
 
 type HandleRecord = { handle: string; account: string; active: boolean };
+export type Member = { userId: string; role: Role; email: string | null };
+type Membership = { handle: string; role: Role; account: string };
 
 /** A user's role on a handle, read live; undefined for strangers, and for unknown or inactive handles. */
 export function roleOf(redis: Redis, handle: string, userId: string): Promise<Role | undefined> {
@@ -178,10 +180,7 @@ export async function setHandleActive(redis: Redis, handle: string, active: bool
 }
 
 /** The members of a handle with their roles and addresses, as far as they are known. */
-export async function membersOf(
-  redis: Redis,
-  handle: string,
-): Promise<{ userId: string; role: Role; email: string | null }[]> {
+export async function membersOf(redis: Redis, handle: string): Promise<Member[]> {
   const fields = Object.entries(await redis.hgetall(keys.handle(handle)));
   const members = fields.flatMap(([name, value]) => {
     const role = roles.find((one) => one === value);
@@ -206,10 +205,7 @@ export async function setEntitlement(redis: Redis, account: string, entitlement:
 }
 
 /** A user's handles with the live roles, and the accounts of these handles. */
-export async function handlesOf(
-  redis: Redis,
-  userId: string,
-): Promise<{ handle: string; role: Role; account: string }[]> {
+export async function handlesOf(redis: Redis, userId: string): Promise<Membership[]> {
   const names = (await redis.smembers(keys.userHandles(userId))).sort();
   const rows = await Promise.all(
     names.map((name) => redis.hmget(keys.handle(name), "status", `role:${userId}`, "account")),

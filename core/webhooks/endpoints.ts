@@ -56,10 +56,7 @@ export async function createWebhook(runtime: Runtime, input: WebhookInput): Prom
 }
 
 /** The same at the older path, where `events` defaults to those of scheduling. */
-export function createSchedulingWebhook(
-  runtime: Runtime,
-  input: WebhookInput,
-): Promise<{ webhook: WebhookWithSecret }> {
+export function createSchedulingWebhook(runtime: Runtime, input: WebhookInput): ReturnType<typeof createWebhook> {
   return createWebhook(runtime, { ...input, events: input.events ?? [...schedulingEventTypes] });
 }
 
