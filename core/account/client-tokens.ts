@@ -126,8 +126,8 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
   const now = Date.now();
   const limits = { expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS, maxMs: MAX_SESSION_MS };
   const use = { sessionId, round, now, ...limits };
-  const [became, next, , endsAt] = await scripts.useRefresh(runtime.redis, scriptKeys, use);
-  if (became !== "used") throw refused();
+  const [next, endsAt] = await scripts.useRefresh(runtime.redis, scriptKeys, use);
+  if (next === undefined) throw refused();
   const seconds = Math.min(TOKEN_SECONDS, Math.floor((Number(endsAt) - now) / 1000));
   const claims = { userId, email: grant.email, sessionId, expiresAt: now + seconds * 1000 };
   const token = await issueToken(runtime, { ...claims, grant: { ...grant, scopes } });

@@ -53,7 +53,7 @@ export const scripts = scriptsOf({
   >(),
   useRefresh: script(["grant", "sessions"]).of<
     { sessionId: string; round: number; now: number; expiresAt: number; graceMs: number; maxMs: number },
-    ["unknown" | "reused"] | ["used", round: string, json: string, endsAt: string]
+    [] | [round: string, endsAt: string]
   >(),
   claimDomain: script(["domain"]).of<
     { account: string; handle: string | undefined; instant: string; isProven: boolean },
@@ -190,7 +190,7 @@ export const scripts = scriptsOf({
   issueLeadCode: script(["code", "lead"]).of<{ round: string; version: number; ttlMs: number }, string>(),
   tryLeadCode: script(["code", "lead", "outbox"], { blobs: ["json"] }).of<
     { round?: string | undefined; isRight: boolean; maxWrong: number; version: number; json: string; jobs: Jobs },
-    "verified" | "wrong" | "ended" | "unknown" | "changed"
+    "verified" | "wrong" | "changed"
   >(),
   recordConversion: script(["lead", "conversions", "outbox"]).of<
     { conversionId: string; json: string; jobs: Jobs },
@@ -198,7 +198,7 @@ export const scripts = scriptsOf({
   >(),
   scheduleSend: script(["sends", "counts", "outbox", "delayed", "rule"]).of<
     { leadId: string; jobs: Jobs; delayedName?: string | undefined; due: number },
-    "scheduled" | "known" | "retired"
+    null
   >(),
   settleSend: script(["sends", "counts"]).of<{ leadId: string; state: "sent" | "denied" }, null>(),
 

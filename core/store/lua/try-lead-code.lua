@@ -3,8 +3,8 @@
 -- Keys: code (hash round, wrong, used), lead, outbox
 -- Input: round (of the code as read; absent for none), isRight, maxWrong (codes; the last of them ends it), version (as read), json (of the
 --   verified lead), jobs
--- Returns "verified", "wrong", "ended", "unknown", or "changed" if the lead has another version or another code by now.
-if redis.call('EXISTS', keys.code) == 0 then return 'unknown' end
+-- Returns "verified", "wrong", also without a code, or "changed" if the lead has another version or another code by now.
+if redis.call('EXISTS', keys.code) == 0 then return 'wrong' end
 if redis.call('HGET', keys.code, 'round') ~= input.round then return 'changed' end
 if input.isRight then
   if redis.call('HEXISTS', keys.code, 'used') == 1 then return 'verified' end
@@ -14,6 +14,5 @@ if input.isRight then
   outbox(keys.outbox, input.jobs)
   return 'verified'
 end
-if redis.call('HINCRBY', keys.code, 'wrong', 1) < input.maxWrong then return 'wrong' end
-redis.call('DEL', keys.code)
-return 'ended'
+if redis.call('HINCRBY', keys.code, 'wrong', 1) >= input.maxWrong then redis.call('DEL', keys.code) end
+return 'wrong'
