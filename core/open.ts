@@ -1,12 +1,11 @@
 import type { Redis } from "ioredis";
 import { SessionTokens, signingKey, useSession } from "./account/face.ts";
 import { openModel } from "./assistant/face.ts";
-import { AHEAD_MS } from "./campaigns/face.ts";
 import { settleRefreshes } from "./engines/calendars/calendars.ts";
 import { Relay } from "./engines/relay/relay.ts";
 import { openIndex } from "./engines/search/search.ts";
 import { openPayments } from "./payments/face.ts";
-import { openClock } from "./platform/clock.ts";
+import { hour, openClock } from "./platform/clock.ts";
 import type { Env } from "./platform/env.ts";
 import { newId } from "./platform/ids.ts";
 import { openLog } from "./platform/log.ts";
@@ -57,7 +56,7 @@ async function openWith({ env, log, redis, queues }: Pick<Runtime, "env" | "log"
     credentials: openCredentials(() => runtime),
     // The IMAP client is loaded only by the process that reads the mailbox.
     openBounces: async (address) => (await import("./engines/mail/mailbox.ts")).openMailbox(address),
-    sendsAheadMs: AHEAD_MS,
+    sendsAheadMs: hour,
     log,
     model: openModel(env),
     sessions: new SessionTokens(env, own, { outbound, isLive: (session) => useSession({ redis, log }, session) }),

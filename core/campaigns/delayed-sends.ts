@@ -13,9 +13,6 @@ interface RuleSend {
   due: number;
 }
 
-/** Real ms before its time at which a delayed send becomes a job. Until then Redis stores its ids alone, a quarter of a job. */
-export const AHEAD_MS = 3_600_000;
-
 /** Each handle is polled this often before its earliest send is due, so that a failed poll does no harm. */
 const POLLS_AHEAD = 4;
 /** Handles per poll, and sends per batch. */

@@ -33,7 +33,7 @@ export interface Runtime {
   readonly payments: PaymentProvider | undefined;
   /** Opens the bounce mailbox at a URL. */
   openBounces(url: string): Promise<Mailbox>;
-  /** Real ms before its time at which a delayed send of a rule becomes a job. */
+  /** Real ms before its time at which a delayed send of a rule becomes a job. Until then Redis stores its ids alone, a quarter of a job. */
   readonly sendsAheadMs: number;
   readonly log: Log;
   /** Domain time in ms since 1970, which TEST_CLOCK can shift. Leases, tokens and signatures use real time instead. */
