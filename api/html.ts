@@ -45,7 +45,6 @@ interface HtmlDocument {
   language: string;
   title: string;
   body: Part;
-  /** Further elements of the head. */
   head?: readonly Part[];
   /** Style sheets in /assets. */
   styles?: readonly string[];

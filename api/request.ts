@@ -55,7 +55,6 @@ export type FailureTexts = Partial<Record<ErrorCode, keyof Words["failures"]>>;
 export class Request {
   readonly runtime: Runtime;
   readonly method: string;
-  /** Path parameters. */
   readonly parameters: Readonly<Record<string, string>>;
   /** Path and query as requested. */
   readonly address: string;

@@ -19,7 +19,6 @@ interface ExportedDomain {
 
 const MESSAGE_BATCH = 500;
 
-/** The domains that go with a handle. */
 export async function exportDomains(
   store: Store,
   { handle, account }: { handle: string; account: string },

@@ -11,7 +11,6 @@ export function formatTime(
   return new Intl.DateTimeFormat(localeOf(language), { ...date, ...time }).format(new Date(instant));
 }
 
-/** A duration in minutes, in a language. */
 export function formatMinutes(minutes: number, language: string): string {
   return formatUnits(minutes, "minute", language);
 }

@@ -31,7 +31,6 @@ export interface Runtime {
   readonly credentials: CredentialStore;
   /** Takes payments for bookings; undefined if no payment provider is configured. */
   readonly payments: PaymentProvider | undefined;
-  /** Opens the bounce mailbox at a URL. */
   openBounces(url: string): Promise<Mailbox>;
   /** Real ms before its time at which a delayed send of a rule becomes a job. Until then Redis stores its ids alone, a quarter of a job. */
   readonly sendsAheadMs: number;
@@ -193,7 +192,6 @@ export interface RunPublisher {
 /** Why a worker doesn't get a run; `sent` means that an earlier attempt has sent chunks. */
 export type ClaimRefusal = "unknown" | "ended" | "superseded" | "sent" | "unread";
 
-/** How a subscriber reads a run. */
 export interface SubscribeOptions {
   /** Number of the last chunk that the reader has; 0 or absent for the whole run. */
   after?: number;
@@ -289,7 +287,6 @@ export interface SearchResult {
   degraded: boolean;
 }
 
-/** The state of the knowledge index. */
 export interface IndexStatus {
   /** The index that this Redis supports. */
   kind: "in-process" | "redisearch";
@@ -329,7 +326,6 @@ export interface SearchIndex {
   close(): Promise<void>;
 }
 
-/** One message of a conversation with a model. */
 export interface ModelMessage {
   role: "system" | "user" | "assistant";
   content: string;

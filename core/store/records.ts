@@ -146,7 +146,6 @@ export class Records<T> {
   }
 }
 
-/** A record and its version, or undefined. */
 export async function readRecord<T>(redis: Redis, key: string): Promise<Versioned<T> | undefined> {
   const [record] = recordsIn<T>([key], [await redis.hmget(key, "json", "version")]);
   return record;

@@ -14,7 +14,6 @@ const TIMEOUT_MS = 15 * second;
 /** Bytes of a response to store. */
 const MAX_SNIPPET_BYTES = 1024;
 
-/** A delivery to attempt, with its endpoint. */
 export interface DueDelivery {
   webhook: StoredWebhook;
   signers: SigningSecret[];
