@@ -6,8 +6,8 @@ import { isOptional, propertiesOf, type Schema } from "../schemas/schema.ts";
 
 /**
  * Normalises an input before validation; changes objects in place. Read-only properties are removed. The spelling of enum words doesn't
- * matter. In a visitor's input, `null` in optional properties is absent, texts are trimmed, numbers and booleans become text if the schema
- * asks for text, and optional decoration is shortened or dropped.
+ * matter. In a visitor's input, `null` and blank text in optional properties are absent, texts are trimmed, numbers and booleans become
+ * text if the schema asks for text, and optional decoration is shortened or dropped.
  */
 export function normaliseInput(schema: Schema<unknown>, input: Record<string, unknown>, isVisitors: boolean): void {
   const properties = propertiesOf(schema);
@@ -48,7 +48,7 @@ function text(schema: Schema<unknown>, value: unknown): unknown {
   const typed = schema.format === "address" ? typedText(given) : trimmed;
   const cut = isDecoration ? firstCharacters(given, schema.maxLength as number) : isTrimmed ? typed : given;
   if (isDecoration && schema.format === "language" && !isLanguageTag(cut)) return undefined;
-  return foldedText(schema, cut);
+  return cut === "" && isOptional(schema) ? undefined : foldedText(schema, cut);
 }
 
 /** The enum word that the value means, else the value in lower case. */

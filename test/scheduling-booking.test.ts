@@ -100,6 +100,8 @@ t.test("a visitor's booking is never refused over decoration", async (t) => {
   await post("10:30", "11:00", { tracking: "newsletter", language: "" }).expect(201);
   const unknown = await post("11:00", "11:30", { language: "de_DE.UTF-8" }).set("Accept-Language", "fr").expect(201);
   t.match(unknown.body.booking, { language: "fr" }, "a malformed language tag counts as none");
+  const blank = { attendee: { ...ada, timeZone: " " }, slot: { ...slot("11:30", "12:00"), bookingNonce: "" } };
+  t.match((await post("", "", blank).expect(201)).body.booking, { attendee: { timeZone: "UTC" } }, "blank is absent");
 });
 
 t.test("a request waits once for a Redis that hangs, whatever it names", async (t) => {

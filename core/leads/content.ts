@@ -42,12 +42,11 @@ const MAX_TRACKING_LENGTH = 200;
 const MAX_PART_LENGTH = 20_000;
 
 /**
- * Parses a visitor's input once, of a filled honeypot its place alone. Blank form inputs count as absent. Unknown keys become custom
- * fields if they have scalars or lists of them (checkboxes with one name); others are ignored. `invalid_request` with the path of a value
- * that can't be stored.
+ * Parses a visitor's input once, of a filled honeypot its place alone. Unknown keys become custom fields if they have scalars or lists of
+ * them (checkboxes with one name); others are ignored. `invalid_request` with the path of a value that can't be stored.
  */
 export function readLeadInput(input: Infer<typeof newLead>): LeadInput | LeadPlace {
-  const { email, website, ...content } = withoutBlanks(input);
+  const { email, website, ...content } = input;
   const context = decorativePart(content.leadContext);
   const conversation = context ? disclosed(context) : null;
   // The page of the conversation, if the lead names none.
@@ -70,7 +69,7 @@ export function readLeadInput(input: Infer<typeof newLead>): LeadInput | LeadPla
     ...place,
     leadContext: conversation,
     tracking: tracking ? (cutTexts(tracking) as Record<string, unknown>) : null,
-    consent: content.consent ?? null,
+    consent: content.consent === "" ? null : (content.consent ?? null),
     language: content.visitorLanguage,
   };
 }
@@ -88,11 +87,6 @@ function onOneLine(text: string | undefined): string | undefined {
 const ownKeys = new Set(["handle", ...Object.keys(newLead.properties ?? {})]);
 const inFields = ([name, value]: [string, unknown]) => ({ path: pointerTo("fields", name), name, value });
 
-function withoutBlanks(input: Infer<typeof newLead>): Infer<typeof newLead> {
-  const filled = Object.entries(input).filter(([name, value]) => value !== "" || !ownKeys.has(name));
-  return Object.fromEntries(filled) as Infer<typeof newLead>;
-}
-
 /** True for a value that can't be a custom field: an object, or a list of anything but scalars. */
 function isNested(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
@@ -101,7 +95,7 @@ function isNested(value: unknown): boolean {
 
 /** An object, also as JSON text in a form. */
 function part(value: unknown, path: string): Record<string, unknown> | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (value === undefined || value === null || value === "") return undefined;
   const parsed = typeof value === "string" ? parse(value, path) : value;
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) throw invalid(path, "must be an object");
   if (JSON.stringify(parsed).length > MAX_PART_LENGTH) throw invalid(path, "is too large");
