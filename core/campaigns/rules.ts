@@ -9,6 +9,7 @@ import {
   snapshotNames,
   triggers,
 } from "../../schemas/campaigns.ts";
+import type { ErrorCode } from "../../schemas/errors.ts";
 import type { Lead } from "../../schemas/leads.ts";
 import type { Input } from "../../schemas/schema.ts";
 import { previewTemplate, type Rendered, readTemplate, refusal, sendingRights } from "../email/face.ts";
@@ -142,11 +143,16 @@ export async function previewRule(
 /** The delay in minutes of a delayed trigger; null for other triggers. */
 function delayOf(trigger: Rule["trigger"], delay: unknown): number | null {
   if (!triggers[trigger].isDelayed) return null;
-  if (delay === undefined || delay === null) throw new Fail("delay_minutes_required_for_delayed_trigger");
+  if (delay === undefined || delay === null)
+    throw badDelay("delay_minutes_required_for_delayed_trigger", "is required");
   if (typeof delay !== "number" || !Number.isInteger(delay)) throw invalid("/delayMinutes", "must be an integer");
-  if (delay < MIN_DELAY_MINUTES) throw new Fail("delay_minutes_below_minimum");
-  if (delay > MAX_DELAY_MINUTES) throw new Fail("delay_minutes_above_maximum");
+  if (delay < MIN_DELAY_MINUTES) throw badDelay("delay_minutes_below_minimum", `must be at least ${MIN_DELAY_MINUTES}`);
+  if (delay > MAX_DELAY_MINUTES) throw badDelay("delay_minutes_above_maximum", `must be at most ${MAX_DELAY_MINUTES}`);
   return delay;
+}
+
+function badDelay(code: ErrorCode, message: string): Fail {
+  return new Fail(code, { errors: [{ path: "/delayMinutes", message }] });
 }
 
 function merged(current: StoredRule, changes: Partial<RuleChange>, at: number): StoredRule {
