@@ -51,7 +51,8 @@ export async function listCalendars(
 ): Promise<{ calendars: Calendar[] }> {
   mustHaveCalendars(providerKey);
   const all = (await credentialRecords.all(runtime, handle)).filter((one) => one.providerKey === providerKey);
-  if (all.length === 0) throw new Fail("integration_not_found");
+  if (all.length === 0)
+    throw new Fail("integration_not_found", { detail: "No account of this provider is connected." });
   const failures: Fail[] = [];
   const lists = all.map((credential) =>
     calendarsOf(runtime, handle, credential).catch(async (failure: Fail): Promise<Calendar[]> => {

@@ -152,7 +152,8 @@ export function configuredProvider(
 ): { key: ProviderKey; settings: OAuthSettings; provider: Provider } {
   const key = providerKeys.find((one) => one === providerKey);
   const provider = key && providers[key];
-  if (key === undefined || provider?.oauth === undefined) throw new Fail("integration_not_found");
+  if (key === undefined || provider?.oauth === undefined)
+    throw new Fail("integration_not_found", { detail: "No provider of this name is connected by OAuth." });
   const settings = provider.oauth(env);
   if (settings.clientId === "") throw new Fail("provider_not_configured");
   return { key, settings, provider };
