@@ -5,8 +5,8 @@ import { languageOf, primaryLanguage, stem, stopWords } from "../core/platform/l
 import { nodes, sources } from "../fixtures/sources.ts";
 import { languages, type Words, wordsOf } from "../schemas/languages.ts";
 
-/** Schemes and words of CSS, which are words of a language too. */
-const markup = ["tel", "none", "font"];
+/** Schemes, elements and words of CSS, which are words of a language too. */
+const markup = ["tel", "none", "font", "li"];
 /** Letters of foldings and of ranges of scripts. */
 const letters = [
   "core/assistant/prompt.ts ɏ",
