@@ -15,7 +15,7 @@ import type { Runtime } from "./platform/runtime.ts";
 import { openCredentials } from "./scheduling/face.ts";
 import { keys } from "./store/keys.ts";
 import { Queues } from "./store/outbox.ts";
-import { connect, ifPermitted } from "./store/redis.ts";
+import { connect, ifPermitted, withCause } from "./store/redis.ts";
 
 /** Creates the process's Runtime from its settings. It is the only file that knows every implementation. Throws if Redis is unreachable. */
 export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Runtime> {
@@ -31,7 +31,7 @@ export async function openRuntime(env: Env, log: Log = openLog(env)): Promise<Ru
     // Open connections would keep the process alive.
     await queues.close();
     redis.disconnect();
-    throw error;
+    throw withCause(redis, error as Error);
   }
 }
 

@@ -5,7 +5,7 @@ import { type Env, readEnv } from "./platform/env.ts";
 import { openLog } from "./platform/log.ts";
 import type { Log } from "./platform/log-events.ts";
 import type { Runtime } from "./platform/runtime.ts";
-import { isRedisAway } from "./store/redis.ts";
+import { describeAway, isRedisAway } from "./store/redis.ts";
 
 /** Ms after the first signal at which an unfinished process exits anyway: most platforms send SIGKILL after 30 s. */
 const SHUTDOWN_TIMEOUT_MS = 24_000;
@@ -40,7 +40,7 @@ export async function startProcess(
 
 /** Logs in one line why a process can't start, and exits. */
 export function failStartup(name: "web" | "worker", log: Log, error: Error): never {
-  const reason = isRedisAway(error) ? `Redis can't be used: ${error.message}` : error.message;
+  const reason = isRedisAway(error) ? describeAway(error) : error.message;
   log.fatal({ error: reason }, `${name}.start_failed`);
   return process.exit(1);
 }

@@ -32,7 +32,7 @@ import { newId } from "../core/platform/ids.ts";
 import { type Role, type Runtime, roles } from "../core/platform/runtime.ts";
 import { keys } from "../core/store/keys.ts";
 import { Queues } from "../core/store/outbox.ts";
-import { connect, isRedisAway } from "../core/store/redis.ts";
+import { connect, describeAway, isRedisAway, withCause } from "../core/store/redis.ts";
 import { handle as handleShape } from "../schemas/schema.ts";
 
 /** The part of a Runtime that provisioning needs: without index and relay, so that a command is quick. */
@@ -202,7 +202,7 @@ async function openAdmin(): Promise<Admin> {
   } catch (error) {
     bull.disconnect();
     redis.disconnect();
-    throw error;
+    throw withCause(redis, error as Error);
   }
 }
 
@@ -287,8 +287,7 @@ function failure(error: unknown): { code: string; detail: string } {
     const inputs = error.details.errors?.map(({ path, message }) => `${path.slice(1)} ${message}`).join("; ");
     return { code: error.code, detail: inputs ?? error.message.slice(error.code.length + 2) };
   }
-  if (isRedisAway(error))
-    return { code: "service_unavailable", detail: "Redis can't be reached; is the service running?" };
+  if (isRedisAway(error)) return { code: "service_unavailable", detail: describeAway(error as Error) };
   return { code: "internal_error", detail: (error as Error).message };
 }
 

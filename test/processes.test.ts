@@ -5,7 +5,9 @@ import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect, createServer } from "node:net";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createServer as createTlsServer } from "node:tls";
 import { pino } from "pino";
+import tlsOptions from "smtp-server/lib/tls-options.js";
 import t, { type Test as TapTest } from "tap";
 import { openRuntime } from "../core/open.ts";
 import { readEnv } from "../core/platform/env.ts";
@@ -112,9 +114,38 @@ t.test("a start without Redis ends with a line that says so", async (t) => {
     const started = spawnProgram(t, program, { REDIS_URL: `redis://127.0.0.1:${port}`, PORT: "0" });
     t.same(await started.ended, { code: 1, signal: null });
     t.equal(started.stderr, "");
-    t.match(started.stdout.trim().split("\n").at(-1), /"level":"fatal".*Redis can't be used: .*start_failed/);
+    t.match(
+      started.stdout.trim().split("\n").at(-1),
+      /"level":"fatal".*Redis can't be used: .*ECONNREFUSED.*start_failed/,
+    );
   }
 });
+
+t.test(
+  "a start on a Redis with an unknown certificate says which settings help, and with them it is ready",
+  async (t) => {
+    const redis = await startRedis({ single: true });
+    t.teardown(() => redis.stop());
+    const encrypting = createTlsServer(tlsOptions(), (near) => {
+      const far = connect(redis.port, "127.0.0.1");
+      near
+        .on("error", () => far.destroy())
+        .pipe(far)
+        .pipe(near);
+    }).listen(0, "127.0.0.1");
+    await once(encrypting, "listening");
+    t.teardown(() => encrypting.close());
+    const env = { REDIS_URL: `rediss://127.0.0.1:${(encrypting.address() as AddressInfo).port}` };
+    const refused = spawnProgram(t, "workers/main.ts", env);
+    t.same(await refused.ended, { code: 1, signal: null });
+    const advice =
+      /"level":"fatal".*Redis can't be used: .*certificate.*NODE_EXTRA_CA_CERTS.*REDIS_TLS_INSECURE=1.*start_failed/;
+    t.match(refused.stdout.trim().split("\n").at(-1), advice);
+    const worker = spawnProgram(t, "workers/main.ts", { ...env, REDIS_TLS_INSECURE: "1" });
+    await worker.says("worker.ready");
+    await worker.end();
+  },
+);
 
 /** The warnings of a start about a Redis with these settings. */
 async function saidOf(t: TapTest, appendonly: boolean, settings: string[]): Promise<string[]> {

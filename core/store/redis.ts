@@ -19,7 +19,8 @@ export function connect(
   const redis = env.REDIS_CLUSTER
     ? (clustered(env, options) as unknown as Redis)
     : new PunctualRedis(env.REDIS_URL, { ...options, ...secure(env), ...sentinels(env) });
-  return redis.once("ready", () => wereReady.add(redis));
+  redis.on("error", (error: Error) => failures.set(redis, error));
+  return redis.once("ready", () => wereReady.add(redis)).on("ready", () => failures.delete(redis));
 }
 
 type Options = Omit<RedisOptions, "replyMapping">;
@@ -78,6 +79,23 @@ function sentinels(env: Env): object {
     ...(REDIS_SENTINEL_PASSWORD ? { sentinelPassword: REDIS_SENTINEL_PASSWORD } : {}),
     ...(env.REDIS_SENTINEL_TLS ? { sentinelTLS: { rejectUnauthorized: !env.REDIS_TLS_INSECURE } } : {}),
   };
+}
+
+/** The failure of each connection that isn't ready. */
+const failures = new WeakMap<Redis, Error>();
+
+/** The error of a command, with the failure of its connection as the cause: the command itself may only say that it gave up. */
+export function withCause(redis: Redis, error: Error): Error {
+  return Object.assign(error, { cause: failures.get(redis) ?? error.cause });
+}
+
+/** Why Redis can't be used, and what to do. */
+export function describeAway(error: Error): string {
+  const { message } = (error.cause ?? error) as Error;
+  const advice = /certificate/.test(message)
+    ? "; name its authority in NODE_EXTRA_CA_CERTS, or accept any certificate with REDIS_TLS_INSECURE=1"
+    : "";
+  return `Redis can't be used: ${message}${advice}`;
 }
 
 /** Connections that have been ready before. */
