@@ -1662,6 +1662,9 @@ t.test("no markup of public text becomes markup of the answer", async (t) => {
   t.equal(kind, "answer");
   t.notMatch(markdown, /(?<!\\)<[a-z/]/i);
   t.notMatch(markdown, /(?<!\\)!\[/);
+  const page = pageSource("<p>The price is \\&lt;img src=x> $9 \\![x](https://evil.example/i.png) and \\\\&lt;b>.</p>");
+  const escaped = replyTo(libraryFrom([page]), readQuestion("What is the price?", "en")).markdown;
+  t.match(escaped, "The price is \\<img src=x> $9 \\![x](https://evil.example/i.png) and \\<b>.");
   const links = [
     "[here](javascript:alert)",
     "[here](javascript:alert(1))",

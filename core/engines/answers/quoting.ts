@@ -31,10 +31,11 @@ const MAX_HEADINGS = 8;
 
 const NOTHING: Quote = { outcome: "none", confidence: -1, markdown: "", units: [] };
 
-const RAW = /<(?=[a-z/!?])/gi;
+/** With the backslashes before it: after an escaped one it would be live. */
+const RAW = /(?<!\\)\\*<(?=[a-z/!?])/gi;
 /** An address between angle brackets, as Markdown marks one. */
 const ADDRESS = /<(?:mailto:)?((?:https?:\/\/|[^\s<>@/]{1,64}@)[^\s<>]{1,2000})>/gi;
-const IMAGE = /!(?=\[)/g;
+const IMAGE = /(?<!\\)\\*!(?=\[)/g;
 const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/g;
 /** What refers to a note, and begins it: "*", "†", "²" or "[^2]". */
 const MARK = new RegExp(`\\*+|[†‡§]|[⁰¹²³⁴-⁹]+|${FOOTNOTE_MARK}`, "g");
