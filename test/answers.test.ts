@@ -93,6 +93,67 @@ t.test("an open question needs less evidence in a long paragraph, as in an encyc
   t.equal(kindIn(fact + more), "answer");
 });
 
+t.test("a sentence that says what is so answers no question for what is not", async (t) => {
+  const kindOf = (language: string, page: string, ask: string) =>
+    replyTo(libraryFrom([pageSource(`<p>${page}</p><p>WiFi</p>`)]), readQuestion(ask, language)).kind;
+  const said: Record<string, [text: string, negated: string, ask: string, askNot: string]> = {
+    en: [
+      "The weekend ticket includes the boat trip.",
+      "The weekend ticket does not include the boat trip.",
+      "What does the weekend ticket include?",
+      "What does the weekend ticket not include?",
+    ],
+    de: [
+      "Das Wochenendticket enthält die Bootsfahrt.",
+      "Das Wochenendticket enthält die Bootsfahrt nicht.",
+      "Was enthält das Wochenendticket?",
+      "Was enthält das Wochenendticket nicht?",
+    ],
+    fr: [
+      "Le billet du week-end comprend la promenade en bateau.",
+      "Le billet du week-end ne comprend pas la promenade en bateau.",
+      "Que comprend le billet du week-end ?",
+      "Qu’est-ce que le billet du week-end ne comprend pas ?",
+    ],
+  };
+  for (const [language, [text, negated, ask, askNot]] of Object.entries(said)) {
+    t.equal(kindOf(language, text, ask), "answer", ask);
+    t.equal(kindOf(language, text, askNot), "closest", askNot);
+    t.equal(kindOf(language, negated, askNot), "answer", negated);
+  }
+  const back = "Who misses the sailing course gets the fee back.";
+  t.equal(kindOf("en", back, "What if I can't come to the sailing course?"), "answer", "a condition");
+});
+
+t.test("an absent name tells more than another absent word", async (t) => {
+  const page =
+    "<p>We deliver bread to houses in the valley on weekdays.</p><p>Dogs stay at home.</p>" +
+    "<p>The bakery opened in the old mill.</p><p>Classes come on Fridays.</p>";
+  const library = libraryFrom([pageSource(page)]);
+  const kindOf = (ask: string) => replyTo(library, readQuestion(ask, "en")).kind;
+  t.equal(kindOf("Do you deliver bread to cottages?"), "answer");
+  t.equal(kindOf("Do you deliver bread to Hawkshead?"), "closest");
+});
+
+t.test("a year of any century since the eleventh is a time", (t) => {
+  for (const text of ["The castle was built in 1436.", "Gebraut wird hier seit 1516.", "It burnt down (1689)."])
+    t.ok(holdsShape(text, "time", "en") && holdsShape(text, "duration", "en"), text);
+  for (const text of [
+    "We have room for 1200 guests.",
+    "It has 2000 members.",
+    "It costs 1400 euros.",
+    "Ring 0171 1516 17.",
+  ])
+    t.notOk(holdsShape(text, "time", "en"), text);
+  const kindOf = (text: string) => {
+    const library = libraryFrom([pageSource(`<p>${text}</p><p>Dogs stay at home.</p>`)]);
+    return replyTo(library, readQuestion("When was the castle built?", "en")).kind;
+  };
+  t.equal(kindOf("The castle was built by the Dacres in 1436."), "answer");
+  t.equal(kindOf("The castle was built by the Dacres in stone."), "closest");
+  t.end();
+});
+
 t.test("an open question needs more evidence than a closed one with the same words of the text", async (t) => {
   const html =
     "<h2>History</h2><p>The museum was opened in 1974 in the old mill.</p><h2>Clocks</h2><p>We show clocks from five " +

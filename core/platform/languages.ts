@@ -52,12 +52,14 @@ interface Grammar {
   numeral?: (value: number) => string;
   /** True if compounds are one word, so that a word may stand inside another. */
   isCompounding?: boolean;
+  /** True if nouns are written like names. */
+  hasCapitalNouns?: boolean;
 }
 
 /** Languages with a stemmer, by code (ISO 639-1), and those that only have a file. */
 const grammars: Record<string, Grammar> = {
   en: grammar("en", [english, englishStopWords], { numeral: englishNumber }),
-  de: grammar("de", [german, germanStopWords], { numeral: germanNumber, isCompounding: true }),
+  de: grammar("de", [german, germanStopWords], { numeral: germanNumber, isCompounding: true, hasCapitalNouns: true }),
   fr: grammar("fr", [french, frenchStopWords], { numeral: frenchNumber }),
   es: grammar("es", [spanish, spanishStopWords], { numeral: spanishNumber }),
   it: grammar("it", [italian, italianStopWords], { numeral: italianNumber }),

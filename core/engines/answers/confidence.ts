@@ -1,4 +1,6 @@
+import { wordsOf } from "../../../schemas/languages.ts";
 import type { Hit, QuestionContext } from "./library.ts";
+import { holdsPhrase, isNegated } from "./phrases.ts";
 import type { Question } from "./question.ts";
 
 /**
@@ -13,6 +15,10 @@ const WEIGHTS = {
   shapeless: -0.7,
   /** The question is open: it asks for what few texts say. A long paragraph says more than a short one. */
   open: -0.25,
+  /** The question is open and negates something, but its sentence negates nothing: "What is not included?" */
+  unnegated: -1,
+  /** Each word of the question up to eight: of a long question, a text says more in other words. */
+  word: 0.02,
   /** The question consists of everyday words, none of which is telling; times the share that is found. */
   everyday: 0.4,
   /** It is on the visitor's page. */
@@ -33,8 +39,17 @@ export function confidenceIn(hits: readonly Hit[], question: Question, { here }:
     WEIGHTS.missing * best.missing +
     (best.isShaped === undefined ? 0 : best.isShaped ? WEIGHTS.shaped : WEIGHTS.shapeless) +
     (question.isOpen ? WEIGHTS.open * Math.min(1, SHORT / best.unit.block.text.length) : 0) +
+    (isUnnegated(best, question) ? WEIGHTS.unnegated : 0) +
+    WEIGHTS.word * Math.min(8, question.subjects.length) +
     (isEveryday ? WEIGHTS.everyday * best.share : 0) +
     (best.unit.section.source.id === here ? WEIGHTS.here : 0) +
     WEIGHTS.lead * (1 - (other?.score ?? 0) / best.score)
   );
+}
+
+/** True if a question asks for what is not so, and the sentence says what is so. "What if I can't come?" asks for what follows. */
+function isUnnegated({ unit }: Hit, { isOpen, isNegated: negates, plain, language }: Question): boolean {
+  const { conditions } = wordsOf(language).answers;
+  const asksForNot = isOpen && negates && !holdsPhrase(plain, conditions.split(" "));
+  return asksForNot && !isNegated(unit.text, unit.section.language);
 }

@@ -46,6 +46,7 @@ interface Part {
   words: readonly Likeness[];
   weight: number;
   shape?: Shape;
+  isName?: boolean;
 }
 
 /** The weight of a word in the title of a source. All constants here were chosen on seven sets of questions together (`npm run bench -- answers`). */
@@ -54,6 +55,9 @@ const TITLE = 0.4;
 /** Factors of a word that is absent from the library, and of an everyday word. */
 const ABSENT = 0.7;
 const COMMON = 0.45;
+
+/** What an absent name tells more than another absent word, relative to the rarest word. */
+const NAME = 0.6;
 
 /** The weight of the requested shape, relative to the rarest word. */
 const SHAPE = 0.37;
@@ -167,7 +171,8 @@ export class Library {
     const readings = this.readingsOf(section);
     const total = parts.reduce((sum, { weight }) => sum + weight, 0) || 1;
     const held = parts.map((part) => readings.map((_, at) => heldAt(readings, at, part)));
-    const absent = parts.map(({ shape, weight }, at) => (shape ? 0 : weight * (1 - Math.max(...held[at]!))));
+    const telling = ({ shape, weight, isName }: Part) => (shape ? 0 : weight + (isName ? NAME * this.rarest : 0));
+    const absent = parts.map((part, at) => telling(part) * (1 - Math.max(...held[at]!)));
     const missing = Math.max(0, ...absent) / this.rarest;
     return readings.map(({ unit }, at) => {
       const share = parts.reduce((sum, { weight }, part) => sum + weight * held[part]![at]!, 0) / total;
@@ -182,7 +187,10 @@ export class Library {
       .flatMap((subject) => this.#halvesOf(subject, language))
       .map((subject) => ({ subject, likeness: this.likenessOf(subject, language) }))
       .filter(({ subject, likeness }) => likeness.size > 0 || !isSlipOf(subject.text, stopWords(language)))
-      .map(({ subject, likeness }): Part => ({ words: [likeness], weight: this.weightOf(subject, likeness) }));
+      .map(({ subject, likeness }): Part => {
+        const { isName } = subject;
+        return { words: [likeness], weight: this.weightOf(subject, likeness), isName };
+      });
     const shapes = asks.map(({ shape, words }) => ({
       shape,
       words: words.map((word) => this.likenessOf(word, language)),

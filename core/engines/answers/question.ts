@@ -1,5 +1,6 @@
 import { languages, wordsOf } from "../../../schemas/languages.ts";
-import { languageOf } from "../../platform/languages.ts";
+import { fold } from "../../platform/characters.ts";
+import { grammarOf, languageOf } from "../../platform/languages.ts";
 import { lazyByKey } from "../../platform/lazy.ts";
 import { figuresIn, isUnitName } from "./figures.ts";
 import { isCommon } from "./matching.ts";
@@ -24,6 +25,8 @@ export interface Subject {
   forms: readonly string[];
   /** True for an everyday word, which names no subject. */
   isCommon: boolean;
+  /** True for a word that is written as a name, unlike those around it. */
+  isName: boolean;
 }
 
 /** What an answer should contain: something of a shape, or one of the words that request it. */
@@ -160,13 +163,20 @@ function isEmpty(question: Question): boolean {
 
 function subjectsOf(text: string, language: string): Subject[] {
   const found = new Map<string, Subject>();
+  const names = namesIn(text, language);
   for (const { written, text: word, terms } of wordsIn(text, language)) {
     const [term] = terms;
     if (term === undefined || found.has(term) || (word.length < 2 && /\p{Script=Latin}/u.test(word))) continue;
     const forms = [...new Set([...terms, ...Object.keys(languages).flatMap((code) => termsIn(written, code))])];
-    found.set(term, { text: word, forms, isCommon: isCommon(term, language) });
+    found.set(term, { text: word, forms, isCommon: isCommon(term, language), isName: names.has(word) });
   }
   return [...found.values()].slice(0, MAX_SUBJECTS);
+}
+
+/** The words with a capital letter within a sentence, folded; none in a language that writes nouns so. */
+function namesIn(text: string, language: string): Set<string> {
+  if (grammarOf(language).hasCapitalNouns || !/\p{Ll}/u.test(text)) return new Set();
+  return new Set((text.match(/(?<=[^.?!:\s]\s+)\p{Lu}[\p{L}\p{N}]+/gu) ?? []).map(fold));
 }
 
 function asksOf(plain: string, subjects: readonly Subject[], language: string): Ask[] {

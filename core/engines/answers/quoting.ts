@@ -22,7 +22,7 @@ const MAX_QUOTE_LENGTH = 600;
 const MAX_FIRST_LENGTH = 350;
 const MAX_FURTHER_LENGTH = 250;
 /** The least confidence of an answer, and the least share of the question of what is shown as closest. */
-const ANSWERS = 0.52;
+const ANSWERS = 0.57;
 const COMES_CLOSEST = 0.25;
 /** The least score of a further section, relative to the best one, and the most sections of a quote. */
 const NEARLY_BEST = 0.5;

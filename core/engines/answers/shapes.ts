@@ -23,7 +23,7 @@ const forms = lazy(
   (): Record<Exclude<Shape, "things" | "count" | "place" | Measure> | "hour", RegExp> => ({
     amount: new RegExp(`${UNIT}(?!\\p{L})|\\b(?:${alternatives("coins")})\\b`, "u"),
     clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`, "u"),
-    time: new RegExp(`${CLOCK}|\\b(?:1[89]|20)\\d{2}\\b|\\b(?:${alternatives("moments")})\\b`, "u"),
+    time: new RegExp(`${CLOCK}|\\b(?:${alternatives("moments")})\\b`, "u"),
     hour: new RegExp(HOUR, "giu"),
     phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
@@ -39,7 +39,7 @@ export function holdsShape(text: string, shape: Shape, language: string): boolea
   // "Within two weeks" is a time too, and "since 1974" is a duration.
   if (shape === "time" && (isMeasured(text, "duration", language) || isAbout(days(), text, language))) return true;
   if ((shape === "time" || shape === "clock") && withoutHours(text, language) !== text) return true;
-  if (shape === "duration" && /\b(?:1[89]|20)\d{2}\b/.test(text)) return true;
+  if ((shape === "time" || shape === "duration") && yearsIn(text, language).length > 0) return true;
   if (shape === "amount" && isAbout(["free"], text, language)) return true;
   if (shape === "place") return POSTCODE.test(text);
   if (isMeasure(shape)) return isMeasured(text, shape, language);
@@ -67,7 +67,7 @@ function timesOfEach<T>(list: readonly T[]): Map<T, number> {
 
 /** The numbers of a text that may be years: not "2,000", nor that of "2000 members". */
 function yearsIn(text: string, language: string): string[] {
-  const isCount = (year: string, next?: string) => year.endsWith("00") && isCounted(next, language);
+  const isCount = (year: string, next?: string) => (year < "1800" || year.endsWith("00")) && isCounted(next, language);
   return [...text.matchAll(YEAR)].flatMap(([, year = "", next]) => (isCount(year, next) ? [] : [year]));
 }
 
@@ -81,7 +81,7 @@ function isCounted(next: string | undefined, language: string): boolean {
   return next !== undefined && termsIn(next, language).length > 0;
 }
 
-const YEAR = /(?<![\d.,])((?:1[89]|20)\d{2})(?!\d|[.,]\d)(?:\s(\p{L}+))?/gu;
+const YEAR = /((?<![\d.,])(?:1[89]|20)\d{2}|(?<=\p{L}\s|\()1[0-7]\d{2})(?!\d|[.,]\d)(?:\s(\p{L}+))?/gu;
 
 /**
  * A postal code: "LA9 4DH", "TX 78701"; at the start or behind a mark: "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam". No year, and
