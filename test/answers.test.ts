@@ -782,6 +782,27 @@ t.test("settings before a document, and marks that only a generator of sites rea
   );
 });
 
+t.test(
+  "a heading of HTML in a document may be indented, wrapped or a button, and attributes of Markdown are not read",
+  async (t) => {
+    const content = [
+      "## Tickets {#tickets}",
+      "{: .wide }",
+      '<div class="card">\n        <h5><span class="badge">✓</span> Day ticket</h5>\n        <p>5 EUR.</p>\n</div>',
+      '<h2 class="header">\n  <button type="button">\n    Can I bring a dog?\n  </button>\n</h2>\n<div>\n  Yes, on a lead.\n</div>',
+      'See the [map](https://a.example/map){:target="_blank"} first.',
+    ].join("\n\n");
+    t.same(
+      readMarkdown(content).map(({ headings, text }) => [headings.join(" › "), text.replace(/ +/g, " ")]),
+      [
+        ["Tickets › ✓ Day ticket", "5 EUR."],
+        ["Can I bring a dog?", "Yes, on a lead."],
+        ["Can I bring a dog?", "See the [map](https://a.example/map) first."],
+      ],
+    );
+  },
+);
+
 t.test("HTML in a document is read as headings, items, rows, links and words", async (t) => {
   const content = [
     '<h2 id="prices">Prices <a class="anchor" href="#prices">¶</a></h2>',

@@ -28,11 +28,13 @@ const COMMENT = "<!--(?:(?!<!--)[\\s\\S])*?-->";
 /** What no reader sees: elements that only a browser shows, and what a generator of sites replaces, such as `{{< map >}}`. */
 const UNSEEN =
   "<(?<unseen>button|iframe|label|script|select|style|svg|textarea)(?![\\w-])(?:(?!<\\k<unseen>)[\\s\\S])*?</\\k<unseen>>|" +
-  "\\{(?:%|\\{[<%])[^{}]{0,500}[%>]\\}\\}?";
+  "\\{(?:%|\\{[<%])[^{}]{0,500}[%>]\\}\\}?|\\{[:#][^{}\\n]{0,200}\\}";
 const BLOCKS =
-  "address article aside blockquote br center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li " +
+  "address article aside blockquote br button center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li " +
   "main nav ol p section summary table tbody td tfoot th thead tr ul";
 const TAG = `</?(?:${BLOCKS.replaceAll(" ", "|")})(?![\\w-])[^<>]{0,500}>`;
+/** The start of a heading up to its words, which a button may hold. */
+const HEAD = "[ \\t]{0,40}<h[1-6](?![\\w-])[^<>]{0,500}>\\s{0,200}(?:<button(?![\\w-])[^<>]{0,500}>\\s{0,200})?";
 /** A table or a row of HTML, up to the next one at most. */
 const [TABLE, TABLE_ROW] = ["table", "tr"].map(
   (name) => `<${name}(?![\\w-])(?:(?!<${name}(?![\\w-]))[\\s\\S])*?</${name}>`,
@@ -43,7 +45,7 @@ const FENCED = ["`", "~"].map((mark) => `^ {0,3}${mark}{3}[\\s\\S]*?^ {0,3}${mar
 const ROWS = `^[ \\t]*\\|.*|^(?=.*\\|).+\\r?\\n${DELIMITER.source}(?:\\r?\\n(?=.*\\|).+)*`;
 /** Code, whose markup is text, what is not seen, rows of a table, or the tag of a block. */
 const MAY_MARK = new RegExp(
-  [FENCED, COMMENT, UNSEEN, `(?<table>${TABLE})`, `(?<rows>${ROWS})`, CODE, TAG].join("|"),
+  [FENCED, COMMENT, HEAD, UNSEEN, `(?<table>${TABLE})`, `(?<rows>${ROWS})`, CODE, TAG].join("|"),
   "gim",
 );
 const MAY_MARK_CELL = new RegExp([CODE, COMMENT, UNSEEN, TAG].join("|"), "gi");
@@ -110,16 +112,18 @@ function withoutCellMarkup(rows: string): string {
 }
 
 function isMarkup(part: string): boolean {
-  return /^[<{]/.test(part);
+  return /^\s*[<{]/.test(part);
 }
 
-/** The end of a line, which an item continues after; the marks of a heading and an item; the end of a question; else blank lines. */
+/** The end of a line, which an item continues after; spaces for attributes; the marks of a heading, an item or the end of a question; else blank lines. */
 function asMarkdown(tag: string): string {
-  if (/^<br/i.test(tag)) return "\n".padEnd(tag.length);
-  if (/^<li/i.test(tag)) return "- ".padStart(tag.length);
-  const level = /^<summary/i.test(tag) ? 6 : Number(/^<h(\d)/i.exec(tag)?.[1] ?? 0);
+  const name = /^\s*<(\/?\w+)/.exec(tag)?.[1]?.toLowerCase() ?? "";
+  if (name === "br") return "\n".padEnd(tag.length);
+  if (name === "li") return "- ".padStart(tag.length);
+  if (/^\{[:#]/.test(tag)) return " ".repeat(tag.length);
+  const level = name === "summary" ? 6 : Number(/^h(\d)/.exec(name)?.[1] ?? 0);
   const marks = level > 0 ? `${"#".repeat(Math.min(level, tag.length - 1))} ` : "";
-  return (/^<\/details/i.test(tag) ? "######\n" : marks).padStart(tag.length, "\n");
+  return (name === "/details" ? "######\n" : marks).padStart(tag.length, "\n");
 }
 
 /** A table of HTML as rows of Markdown; a row of headers names the columns. */
