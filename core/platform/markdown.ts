@@ -48,7 +48,7 @@ const INLINE = new RegExp(
 const STOP = /[.!?:;…。！？]["'”’»)\]]*$/;
 /** Settings before the text, as generators of sites read them (YAML, TOML). */
 const FRONT_MATTER =
-  /^\ufeff?(---|\+{3})[ \t]*\r?\n(?:(?:[\w-]+[ \t]*[:=]|[ \t#[\]{}-]).*\r?\n|\r?\n)*?\1[ \t]*(?:\r?\n|$)/;
+  /^\ufeff?(---|\+{3})[ \t]*\r?\n(?:(?:\w[\w-]*[ \t]*[:=]|[ \t#[\]{}-]).*\r?\n|\r?\n)*?\1[ \t]*(?:\r?\n|$)/;
 
 /**
  * The blocks of a document in order, plain text or Markdown. They leave out headings and white space only. Wrapped lines are one
