@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { type Job as BullJob, UnrecoverableError } from "bullmq";
 import { Fail } from "../core/platform/errors.ts";
 import type { JobAttempt, Runtime } from "../core/platform/runtime.ts";
-import { withSignal } from "../core/platform/signals.ts";
+import { unlessAborted, withSignal } from "../core/platform/signals.ts";
 import { type JobName, jobs } from "../schemas/jobs.ts";
 
 /** How a worker runs a job: its core function, and its group if it calls other people's servers. */
@@ -61,7 +61,8 @@ export async function perform(runtime: Runtime, row: WorkerRow, bull: BullJob, s
         throw new UnrecoverableError("The job stalled too often.");
       }
       const running = row.run(runtime, bull.data as never, attempt);
-      await (group ? unlessStopped(running, signal) : running);
+      // Another process takes the job of a group when this one stops.
+      await (group ? unlessAborted(running, signal) : running);
     });
   } catch (error) {
     if (error instanceof Fail && error.permanent) throw new UnrecoverableError(error.message);
@@ -86,13 +87,4 @@ function attemptOf(bull: BullJob, signal: AbortSignal): JobAttempt {
     due: bull.timestamp + (bull.opts.delay ?? 0),
     signal,
   };
-}
-
-/** Waits for an attempt until the process stops; another process then takes the job. */
-async function unlessStopped(running: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  const stopped = new Promise<never>((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-  });
-  await Promise.race([running, stopped]);
 }

@@ -86,7 +86,7 @@ async function redeemCode(runtime: Runtime, input: TokenRequest): Promise<Issued
 /** The grant of a code at its first use; `invalid_request` at any other. A use without its verifier ends an unused code. */
 async function useCode(redis: Redis, codeKey: string, input: TokenRequest): Promise<CodeGrant> {
   const json = await redis.hget(codeKey, "json");
-  if (json === null) throw codeRefused();
+  if (json === null) throw refused("code");
   const granted = JSON.parse(json) as CodeGrant;
   const isTheirs = isRedeemer(granted, input);
   // A used code is not counted again by strangers, who could end its session.
@@ -97,11 +97,7 @@ async function useCode(redis: Redis, codeKey: string, input: TokenRequest): Prom
   });
   if (isTheirs && use === 1) return granted;
   if (isTheirs) await removeSession(redis, granted.userId, granted.sessionId);
-  throw codeRefused();
-}
-
-function codeRefused(): Error {
-  return oauthFailure("invalid_grant", "The code is over, was used before, or belongs to another request.");
+  throw refused("code");
 }
 
 function isRedeemer(granted: CodeGrant, input: TokenRequest): boolean {
@@ -127,7 +123,7 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
   const limits = { expiresAt: now + SESSION_SECONDS * 1000, graceMs: GRACE_MS, maxMs: MAX_SESSION_MS };
   const use = { sessionId, round, now, ...limits };
   const [next, endsAt] = await scripts.useRefresh(runtime.redis, scriptKeys, use);
-  if (next === undefined) throw refused();
+  if (next === undefined) throw refused("refresh token");
   const seconds = Math.min(TOKEN_SECONDS, Math.floor((Number(endsAt) - now) / 1000));
   const claims = { userId, email: grant.email, sessionId, expiresAt: now + seconds * 1000 };
   const token = await issueToken(runtime, { ...claims, grant: { ...grant, scopes } });
@@ -137,10 +133,10 @@ async function refresh(runtime: Runtime, input: TokenRequest): Promise<IssuedTok
 /** What a refresh token names, and the stored grant of that session. A request by another client doesn't consume the token. */
 async function readGrant({ redis, env }: Runtime, input: TokenRequest) {
   const [userId, sessionId, round] = readSignedValue<RefreshToken>(env, PURPOSE, input.refresh_token ?? "") ?? [];
-  if (userId === undefined || sessionId === undefined || round === undefined) throw refused();
+  if (userId === undefined || sessionId === undefined || round === undefined) throw refused("refresh token");
   const json = await redis.hget(keys.oauthRefresh(userId, sessionId), "json");
   const grant = json === null ? undefined : (JSON.parse(json) as ClientGrant);
-  if (grant === undefined || !isFor(grant, input)) throw refused();
+  if (grant === undefined || !isFor(grant, input)) throw refused("refresh token");
   return { userId, sessionId, round, grant };
 }
 
@@ -151,8 +147,8 @@ function refreshedScopes({ scopes }: ClientGrant, { scope }: TokenRequest): stri
   return kept;
 }
 
-function refused(): Error {
-  return oauthFailure("invalid_grant", "The refresh token is over, was used before, or belongs to another client.");
+function refused(what: "code" | "refresh token"): Error {
+  return oauthFailure("invalid_grant", `The ${what} is over, was used before, or belongs to another client.`);
 }
 
 function issued(

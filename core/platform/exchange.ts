@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { Writable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { day, second } from "./clock.ts";
+import { unlessAborted } from "./signals.ts";
 
 /** A server's response with its complete body. */
 export interface ServerResponse {
@@ -62,13 +63,10 @@ export async function exchange(
 ): Promise<ServerResponse> {
   const stop = new AbortController();
   const reader = new ResponseReader(limits, () => stop.abort(new ResponseRefused("timeout", "No answer in time.")));
-  // A request that is stopped before its connection is made is never sent, but undici reports it only then.
-  const stopped = new Promise<never>((_, reject) => {
-    stop.signal.addEventListener("abort", () => reject(stop.signal.reason as Error));
-  });
   try {
     const reading = dispatcher.stream({ ...request, signal: stop.signal }, (head) => reader.begin(head));
-    await Promise.race([reading, stopped]);
+    // A request that is stopped before its connection is made is never sent, but undici reports it only then.
+    await unlessAborted(reading, stop.signal);
   } catch (error) {
     if (error !== ENOUGH && !reader.isEnough) throw connectionFailure(error as Error);
   } finally {

@@ -22,3 +22,12 @@ export async function withSignal<T>(
     done.abort();
   }
 }
+
+/** The result of work, unless the signal aborts before: then its reason is thrown, and the work goes on alone. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+  return Promise.race([work, aborted]);
+}

@@ -7,6 +7,7 @@ import type { Purpose } from "../../../schemas/email.ts";
 import { clip } from "../../platform/characters.ts";
 import { minute, second } from "../../platform/clock.ts";
 import { connectionFailure } from "../../platform/exchange.ts";
+import { unlessAborted } from "../../platform/signals.ts";
 
 /**
  * How far a send got: `connect` until the login is done, which blames the server and not the mail; then the commands; `content` once bytes
@@ -118,10 +119,7 @@ export class SmtpPool {
     };
     allow(Math.min(COMMANDS_TIMEOUT_MS, sendTimeout));
     const working = work(stop.signal, () => allow(sendTimeout));
-    const late = new Promise<never>((_, reject) => {
-      stop.signal.addEventListener("abort", () => reject(stop.signal.reason as Error));
-    });
-    return Promise.race([working, late]).finally(() => clearTimeout(timer));
+    return unlessAborted(working, stop.signal).finally(() => clearTimeout(timer));
   }
 }
 
