@@ -214,6 +214,9 @@ t.test("a deleted rule is hidden, sends nothing, and is removed after a while", 
   const leadId = await campaign.capture({ email: "ada@example.com" });
   await eventually(() => campaign.mails.length === 1);
   const all = () => Promise.all([1, 2, 3].map(() => owner.delete(`${rules}/${ruleId}`).expect(204)));
+  await owner.post("/v2/handles/acme/campaigns").send({ campaignId: "cmp_other", name: "Other" }).expect(201);
+  await owner.delete(`${rules.replace("cmp_spring", "cmp_other")}/${ruleId}`).expect(204);
+  t.equal(await redis.ttl(keys.ruleSends("acme", ruleId)), -1, "a rule of another campaign stays");
   await all();
   await all();
   t.same((await owner.get(rules).expect(200)).body.rules, []);

@@ -79,7 +79,7 @@ export async function deleteRule(runtime: Runtime, input: Input<"handle" | "camp
   if (!ruleId.startsWith("cer_")) throw new Fail("email_rule_not_found");
   const deletedAt = new Date(runtime.now()).toISOString();
   const change = (rule: StoredRule) => (rule.deletedAt === undefined ? { ...rule, deletedAt } : undefined);
-  await rulesOf(campaignId).change(runtime, handle, { id: ruleId, change });
+  if ((await rulesOf(campaignId).change(runtime, handle, { id: ruleId, change })) === undefined) return;
   const { sends, counts } = sendKeys(handle, ruleId);
   await transact(runtime.redis, (transaction) => {
     transaction.zrem(keys.rules(handle, campaignId), ruleId);
