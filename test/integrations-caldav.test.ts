@@ -462,16 +462,6 @@ function sendInstead(dav: LyingDav, ...responses: string[]): void {
   dav.lie = ({ body }, response) => body.includes("calendar-multiget") && multistatus(response, responses);
 }
 
-t.test("a calendar that its server is too slow to send as a whole comes in batches", async (t) => {
-  const { dav, service, read, taken } = await startLies(t);
-  const { redis } = service.runtime;
-  await redis.del(...(await keyNames(redis, "calendar-objects:*")));
-  dav.put("second", "DTSTART:20261012T130000Z", "DTEND:20261012T140000Z");
-  dav.lie = ({ body }) => /calendar-query.*calendar-data/.test(body);
-  await read();
-  t.same(await taken(), [10, 13]);
-});
-
 t.test("a changed event that the server fails to send keeps its last time, and is fetched again", async (t) => {
   for (const hasTokens of [true, false]) {
     const { dav, read, taken, credentials } = await startLies(t, { hasTokens });

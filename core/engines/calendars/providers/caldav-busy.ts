@@ -1,6 +1,7 @@
 /*
  * More than 300 lines, because the steps of one reading share its limits: listing, fetching and expanding.
  */
+import { LRUCache } from "lru-cache";
 import { escapeHtml } from "../../../platform/escaping.ts";
 import type { Runtime } from "../../../platform/runtime.ts";
 import { isGone } from "../account-api.ts";
@@ -8,7 +9,7 @@ import { emptyLargest, MAX_INSTANCES } from "../busy-objects.ts";
 import { expandApart, TOO_LONG } from "../expansion.ts";
 import { addressIn, TOO_MANY, utcTime } from "../recurrence.ts";
 import { CalendarServerError } from "../server-error.ts";
-import { every, hrefIn, textIn } from "../xml-reader.ts";
+import { type Element, every, hrefIn, textIn } from "../xml-reader.ts";
 import type { BusyAnswer, BusyObject, BusyQuestion, ProviderAccount } from "./provider.ts";
 import {
   type CaldavLogin,
@@ -159,13 +160,14 @@ async function compareEtags(reading: Reading, before: Mark | undefined): Promise
   return { mark, isWhole: !isSame, listed, removed: [...tags.keys()].filter((name) => !names.has(name)) };
 }
 
+/** The sync token or the ctag: some servers scan every object for either. */
 async function markOf(reading: Reading, before: Mark | undefined): Promise<Mark> {
-  const { server, question, owners } = reading;
-  const properties = "<d:sync-token/><s:getctag/><c:calendar-timezone/><d:current-user-principal/>";
-  const { found } = await server.propfind({ address: question.calendarId, properties });
+  const byToken = before?.token === "" ? undefined : await propertiesOf(reading, "<d:sync-token/>");
+  const token = byToken ? textIn(byToken, "sync-token") : "";
+  const found = token && byToken ? byToken : await propertiesOf(reading, "<s:getctag/>");
   const addresses = before?.addresses ?? (await addressesOf(reading, hrefIn(found, "current-user-principal")));
-  const [token, ctag] = [textIn(found, "sync-token"), textIn(found, "getctag")];
-  return { token, ctag, calendarZone: textIn(found, "calendar-timezone"), owners, addresses };
+  const [ctag, calendarZone] = [textIn(found, "getctag"), textIn(found, "calendar-timezone")];
+  return { token, ctag, calendarZone, owners: reading.owners, addresses };
 }
 
 /** The principal's calendar user addresses (RFC 6638, section 2.4.1); empty if the server has none. */
@@ -178,15 +180,27 @@ async function addressesOf({ server, question }: Reading, principal: string | un
   return addresses.slice(0, MAX_ADDRESSES);
 }
 
+async function propertiesOf({ server, question }: Reading, properties: string): Promise<Element> {
+  const wanted = `${properties}<c:calendar-timezone/><d:current-user-principal/>`;
+  return (await server.propfind({ address: question.calendarId, properties: wanted })).found;
+}
+
+/** Calendars whose server took too long for a fetch as a whole. */
+const slowWholes = new LRUCache<string, true>({ max: 1000, ttl: 3_600_000 });
+
 /**
  * Lists and fetches objects in one response, which halves the server's work, since most servers scan every object for either. A calendar
- * that is too large for that, or whose server is too slow, is listed, and its objects come in batches.
+ * that is too large is listed, and its objects come in batches; so is, from the next reading on, one whose server is too slow.
  */
 async function listWhole(reading: Reading): Promise<ListedObject[]> {
+  const { calendarId } = reading.question;
+  if (slowWholes.has(calendarId)) return listObjects(reading);
   try {
     return await listObjects(reading, "<c:calendar-data/>");
   } catch (error) {
-    if (!(error instanceof CalendarServerError)) throw error;
+    const reason = error instanceof CalendarServerError ? error.reason : undefined;
+    if (reason === "timeout") slowWholes.set(calendarId, true);
+    if (reason === undefined || reason === "timeout") throw error;
     return listObjects(reading);
   }
 }
