@@ -503,7 +503,7 @@ t.test(
   },
 );
 
-t.test("a question or a name in bold is the heading of what follows, in Markdown and in HTML", async (t) => {
+t.test("a question of its own and a name in bold are headings of what follows, in Markdown and in HTML", async (t) => {
   const asked: [string, string][] = [
     ["Do you take cats?", "No, dogs only."],
     ["Can I pay by card?", "Yes, from €10. No cheques."],
@@ -529,6 +529,20 @@ t.test("a question or a name in bold is the heading of what follows, in Markdown
       [[asked[0]![0]], [asked[1]![0]], [asked[2]![0]]],
     );
   }
+  const questions = asked.slice(0, 2);
+  const plain = [
+    documentSource(questions.map(([name, text]) => `> ${name}\n\n${text}`).join("\n\n")),
+    documentSource(questions.map(([name, text]) => `${name}\n${text}`).join("\n")),
+    pageSource(questions.map(([name, text]) => `<div><span>${name}</span><i>+</i></div><div>${text}</div>`).join("")),
+    pageSource(questions.map(([name, text]) => `<h4>${name} ▾</h4><p>${text}</p>`).join("")),
+  ];
+  for (const { blocks } of plain)
+    t.same(
+      blocks.map(({ headings, text }) => [...headings, text]),
+      questions,
+    );
+  const part = "Do you want to stay? We have rooms. Do you have a dog?\n\n- Do you?\n\nDo you | what?\n\nOr not? Well.";
+  t.ok(readMarkdown(part).every(({ headings }) => headings.length === 0));
   const said =
     "**Closed on Mondays.**\n\n**Full groom £42**\n\n**Check-in:** 8 am\n\nWe are on **Mill Lane**\n\nSee you";
   t.ok(
@@ -856,6 +870,40 @@ t.test("HTML that never ends is read in linear time", async (t) => {
     for (const { text } of blocks.slice(0, 1)) libraryFrom([documentSource(text)]);
     t.ok(performance.now() - since < 5000, unit);
   }
+});
+
+t.test("bold is what its style says, else its element", async (t) => {
+  const styled = (weight: string, text: string) =>
+    `<p><span style="color:red; font-weight: ${weight}">${text}</span></p>`;
+  const copied = `<b style="font-weight:normal;" id="guid">${styled("700", "Opening hours")}<p>Open daily</p>${styled("400", "From nine")}</b>`;
+  t.same(
+    readHtml(copied).blocks.map(({ headings, text }) => [...headings, text]),
+    [
+      ["Opening hours", "Open daily"],
+      ["Opening hours", "From nine"],
+    ],
+  );
+});
+
+t.test("lists of links in a footer and within a page are not quoted", async (t) => {
+  const item = (href: string, text: string) => `<ul><li><a href="${href}">${text}</a></li></ul>`;
+  const html = `${item("#boats", "What does a boat cost?")}<p>Hi</p>${item("/boats", "Boats")}<footer>${item("/jobs", "Jobs")}${item("tel:+441144960218", "Ring us")}</footer>`;
+  t.same(
+    readHtml(html, "https://lido.example/hire")
+      .blocks.filter(({ buttons }) => !buttons)
+      .map(({ text }) => text),
+    ["Hi", "Boats", "Ring us (+441144960218)"],
+  );
+});
+
+t.test("a telephone number and a postal code of North America are found", async (t) => {
+  const library = libraryFrom([
+    pageSource(
+      "<h2>The hall</h2><p>Founded in 1998, with 240 seats.</p><p>(416) 555-0143 | 15 Bloor Street, Toronto, M6G1L8</p>",
+    ),
+  ]);
+  for (const ask of ["what's your phone number?", "where are you?"])
+    t.match(replyTo(library, readQuestion(ask, "en")).units[0], { text: /M6G1L8/ }, ask);
 });
 
 t.test("the links of a table of contents are not quoted", async (t) => {

@@ -1,5 +1,5 @@
 import { clip, oneLine } from "./characters.ts";
-import { BOLD_LEVEL, headingName, isCapitalTitle, isTitle, Outline } from "./outline.ts";
+import { BOLD_LEVEL, headingName, isCapitalTitle, isQuestion, isTitle, Outline } from "./outline.ts";
 import type { Range } from "./sentences.ts";
 
 /** A part of a document with its marks; a rule is a line without words, a card a part that the caller names. */
@@ -149,11 +149,12 @@ class Reader {
   #readHeading({ start, end }: Range, line: string): boolean {
     const [marks = "", hashes = ""] = HEADING.exec(line) ?? [];
     const isUnderlined = UNDERLINE.test(line) && this.#open?.kind === "text" && this.#isOneLine(this.#open);
-    const isBold =
-      BOLD.test(line) && isTitle(plainText(line)) && !(this.#open && this.#continues(this.#open, line, "text"));
+    const isName = isQuestion(line) || (BOLD.test(line) && isTitle(plainText(line)));
+    const isNamed = isName && !(this.#open && this.#continues(this.#open, line, "text"));
     if (marks) this.#enter(hashes.length, { start: start + marks.length, end });
     else if (isUnderlined) this.#enter(line.includes("=") ? 1 : 2, this.#blocks.pop()!);
-    else if (isBold || this.#isCapital(line, end)) this.#enter(BOLD_LEVEL, { start, end });
+    else if (isNamed) this.#enter(BOLD_LEVEL, { start: start + marksLength(line), end });
+    else if (this.#isCapital(line, end)) this.#enter(BOLD_LEVEL, { start, end });
     else return false;
     return true;
   }

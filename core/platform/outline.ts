@@ -9,9 +9,17 @@ export function isTitle(bold: string): boolean {
   return TITLE.test(bold);
 }
 
-/** A heading without the sign of a link to it, which generators of sites add. */
+/** A question alone on its line, which names what follows, and the sign that opens its answer: "How do I book? +". */
+const QUESTION = /^(?:> ?)?[\p{L}¿"“«][^.!?؟？:;…。！|]{2,150}[?؟？]\s?[+▾▼⌄›]?$/u;
+
+/** True for a line of text that is one question. */
+export function isQuestion(line: string): boolean {
+  return QUESTION.test(line);
+}
+
+/** A heading without the signs that only a pointer needs: of a link to it, or of what opens. */
 export function headingName(text: string): string {
-  return text.replace(/\s*¶$/, "");
+  return text.replace(/\s*¶$|(?<=[?؟？])\s?[+▾▼⌄›]$/, "");
 }
 
 /** True for a line in capitals that names what follows: "OPENING HOURS (by phone)". No row of a table is one, nor a script without capitals. */

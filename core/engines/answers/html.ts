@@ -2,7 +2,7 @@
 
 import { Parser } from "htmlparser2";
 import { clip, oneLine, visibleCharacters } from "../../platform/characters.ts";
-import { BOLD_LEVEL, headingName, isTitle, Outline } from "../../platform/outline.ts";
+import { BOLD_LEVEL, headingName, isQuestion, isTitle, Outline } from "../../platform/outline.ts";
 import {
   type Block,
   type Cell,
@@ -163,7 +163,7 @@ class HtmlReader {
     const { name } = element;
     if (this.#isAfterElement && !SHIFTED.has(name)) this.#isBeside = true;
     if (name === "a") this.#label = "";
-    if (BOLD.has(name)) this.#bold++;
+    if (isBold(element)) this.#bold++;
     if (name === "sup") this.#raised++;
     if (MENUS.has(name)) this.#menus++;
     if (BLOCKS.has(name) && !PHRASES.has(name)) this.#isNaming = false;
@@ -189,7 +189,7 @@ class HtmlReader {
   #leave(element: Element): void {
     const { name } = element;
     if (name === "a") this.#addLink(element);
-    if (BOLD.has(name)) this.#bold--;
+    if (isBold(element)) this.#bold--;
     if (name === "sup") this.#raised--;
     if (isNaming(element)) this.#isNaming = false;
     if (this.#rows) this.#leaveInTable(element);
@@ -276,7 +276,9 @@ class HtmlReader {
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
     const [shown, contacts] = [visibleCharacters(this.#shown), this.#contacts];
-    if (this.#isBold && isTitle(oneLine(this.#line)) && !isItem && term === "" && links.length === 0) {
+    const named = oneLine(this.#line);
+    const isName = isQuestion(named) || (this.#isBold && isTitle(named));
+    if (isName && !isItem && term === "" && links.length === 0) {
       this.#addHeading(BOLD_LEVEL);
       return;
     }
@@ -401,6 +403,12 @@ function raised(text: string, isAfterDigit: boolean): string {
   if (!/\d/.test(text)) return text;
   if (isAfterDigit && /^\s*\d\d\s*$/.test(text)) return `.${text.trim()}`;
   return (isAfterDigit ? " " : "") + text.replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]!);
+}
+
+/** True for bold text by its style, which editors write, else by its name: a copied text may stand in a `b` of normal weight. */
+function isBold({ name, attributes }: Element): boolean {
+  const [, weight] = /font-weight:\s*(\w+)/i.exec(attributes.style ?? "") ?? [];
+  return weight === undefined ? BOLD.has(name) : /^(?:bold|[6-9]00)/i.test(weight);
 }
 
 /** Without white space. */

@@ -25,7 +25,7 @@ const forms = lazy(
     clock: new RegExp(`${CLOCK}|\\b\\d{1,2}\\s?(?:[-–]|${alternatives("ranges")})\\s?\\d{1,2}\\b`, "u"),
     time: new RegExp(`${CLOCK}|\\b(?:${alternatives("moments")})\\b`, "u"),
     hour: new RegExp(HOUR, "giu"),
-    phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}[-. ]\d{3}[-. ]\d{3,4}\b/,
+    phone: /(?:\+|\b0)\d[\d\s()/.-]{6,}\d|\b\d{3}(?:\) ?|[-. ])\d{3}[-. ]\d{3,4}\b/,
     mail: /(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+/,
   }),
 );
@@ -84,11 +84,11 @@ function isCounted(next: string | undefined, language: string): boolean {
 const YEAR = /((?<![\d.,])(?:1[89]|20)\d{2}|(?<=\p{L}\s|\()1[0-7]\d{2})(?!\d|[.,]\d)(?:\s(\p{L}+))?/gu;
 
 /**
- * A postal code: "LA9 4DH", "TX 78701"; at the start or behind a mark: "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam". No year, and
- * no "5000 Gäste".
+ * A postal code: "LA9 4DH", "M5V 2T6", "TX 78701"; at the start or behind a mark: "72070 Tübingen", "8800-322 Tavira", "1017 CE Amsterdam".
+ * No year, and no "5000 Gäste".
  */
 const POSTCODE =
-  /\b[A-Z]{1,2}\d[A-Z\d]? \d[A-Z]{2}\b|\b[A-Z]{2} \d{5}\b|(?<=^|[\n,;:·|(–-] ?)(?!(?:19|20)\d{2} )\d{4,5}(?:-\d{3})?(?: [A-Z]{2})? \p{Lu}\p{Ll}/u;
+  /\b[A-Z]{1,2}\d[A-Z\d]? \d[A-Z]{2}\b|\b[A-Z]\d[A-Z] ?\d[A-Z]\d\b|\b[A-Z]{2} \d{5}\b|(?<=^|[\n,;:·|(–-] ?)(?!(?:19|20)\d{2} )\d{4,5}(?:-\d{3})?(?: [A-Z]{2})? \p{Lu}\p{Ll}/u;
 
 /** The matters of the days of the week and of the months. */
 const days = lazy(() => [...calendarNames("en", "weekday"), ...calendarNames("en", "month")]);
