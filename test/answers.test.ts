@@ -850,6 +850,32 @@ t.test("HTML in a document is read as headings, items, rows, links and words", a
   t.equal(passage!.text, "Ask the [desk](mailto:desk@lido.example). Or read more.");
 });
 
+t.test("indented HTML in a document is HTML, and a heading in a form ends with it", async (t) => {
+  const html = [
+    "<main>",
+    "    <h3>Rooms</h3>",
+    "    <ul>",
+    "      <li>Bath<ul>",
+    "          <li>Soap</li></ul></li></ul>",
+    "    <form>",
+    "      <p><b>Your name</b></p>",
+    "      <p>Ada</p>",
+    "    </form>",
+    "    <p>Quiet.</p>",
+    "</main>",
+  ].join("\n");
+  for (const blocks of [readMarkdown(html), readHtml(html).blocks])
+    t.same(
+      blocks.map(({ headings, text, depth = 0 }) => [...headings, text, depth]),
+      [
+        ["Rooms", "Bath", 0],
+        ["Rooms", "Soap", 1],
+        ["Rooms", "Your name", "Ada", 0],
+        ["Rooms", "Quiet.", 0],
+      ],
+    );
+});
+
 t.test("HTML that never ends is read in linear time", async (t) => {
   const units = [
     "<table>",
@@ -902,8 +928,16 @@ t.test("a telephone number and a postal code of North America are found", async 
       "<h2>The hall</h2><p>Founded in 1998, with 240 seats.</p><p>(416) 555-0143 | 15 Bloor Street, Toronto, M6G1L8</p>",
     ),
   ]);
-  for (const ask of ["what's your phone number?", "where are you?"])
+  for (const ask of ["what's your phone number?", "phone?", "where are you?"])
     t.match(replyTo(library, readQuestion(ask, "en")).units[0], { text: /M6G1L8/ }, ask);
+});
+
+t.test("a name of an address alone asks for it", async (t) => {
+  const library = libraryFrom([
+    pageSource("<h2>The hall</h2><p>It has 240 seats.</p><p>Write to hall@acme.example.</p>"),
+  ]);
+  for (const ask of ["email?", "e-mail?", "Mail address"])
+    t.match(replyTo(library, readQuestion(ask, "en")), { kind: "answer", units: [{ text: /hall@/ }] }, ask);
 });
 
 t.test("the links of a table of contents are not quoted", async (t) => {

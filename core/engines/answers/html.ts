@@ -35,6 +35,8 @@ const BLOCKS = names(
 );
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
+/** Their headings name nothing after them. */
+const ASIDES = names("aside form");
 const SHIFTED = names("sub sup");
 const MENUS = names("nav footer");
 /** Blocks that a heading or a term may contain. */
@@ -180,7 +182,7 @@ class HtmlReader {
       this.#openItems++;
     }
     if (name === "dd") this.#term = this.#defined;
-    if (name === "aside") this.#asides.push(this.#outline.aside());
+    if (ASIDES.has(name)) this.#asides.push(this.#outline.aside());
     // The footer of a page is below its title alone.
     if (name === "footer" && this.#open.length - 1 <= this.#outer) this.#outline.enter(2, { name: "", text: "" });
     if (LISTS.has(name) && this.#openLists++ === 0) this.#lists++;
@@ -202,7 +204,7 @@ class HtmlReader {
     if (!this.#rows && LISTS.has(name)) this.#openLists--;
     // An item without a text makes none of what follows its list.
     if (!this.#rows && name === "li" && --this.#openItems === 0) this.#isItem = false;
-    if (!this.#rows && name === "aside") this.#asides.pop()?.();
+    if (!this.#rows && ASIDES.has(name)) this.#asides.pop()?.();
     if (!this.#rows && (name === "details" || name === "dl")) this.#leaveHeadings(QUESTION_LEVEL);
   }
 

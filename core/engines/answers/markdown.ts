@@ -32,7 +32,7 @@ const UNSEEN =
 const BLOCKS =
   "address article aside blockquote br button center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li " +
   "main nav ol p section summary table tbody td tfoot th thead tr ul";
-const TAG = `</?(?:${BLOCKS.replaceAll(" ", "|")})(?![\\w-])[^<>]{0,500}>`;
+const TAG = `(?:^[ \\t]+)?</?(?:${BLOCKS.replaceAll(" ", "|")})(?![\\w-])[^<>]{0,500}>`;
 /** The start of a heading up to its words, which a button may hold. */
 const HEAD = "[ \\t]{0,40}<h[1-6](?![\\w-])[^<>]{0,500}>\\s{0,200}(?:<button(?![\\w-])[^<>]{0,500}>\\s{0,200})?";
 /** A table or a row of HTML, up to the next one at most. */
@@ -115,7 +115,7 @@ function isMarkup(part: string): boolean {
   return /^\s*[<{]/.test(part);
 }
 
-/** The end of a line, which an item continues after; spaces for attributes; the marks of a heading, an item or the end of a question; else blank lines. */
+/** The end of a line, which an item continues after; spaces for attributes; the marks of an item, a heading or its end; else blank lines. */
 function asMarkdown(tag: string): string {
   const name = /^\s*<(\/?\w+)/.exec(tag)?.[1]?.toLowerCase() ?? "";
   if (name === "br") return "\n".padEnd(tag.length);
@@ -123,7 +123,7 @@ function asMarkdown(tag: string): string {
   if (/^\{[:#]/.test(tag)) return " ".repeat(tag.length);
   const level = name === "summary" ? 6 : Number(/^h(\d)/.exec(name)?.[1] ?? 0);
   const marks = level > 0 ? `${"#".repeat(Math.min(level, tag.length - 1))} ` : "";
-  return (name === "/details" ? "######\n" : marks).padStart(tag.length, "\n");
+  return (/^\/(?:details|form)$/.test(name) ? "######\n" : marks).padStart(tag.length, "\n");
 }
 
 /** A table of HTML as rows of Markdown; a row of headers names the columns. */
