@@ -91,6 +91,7 @@ t.test("a code whose delivery is unsure is mailed again as the same mail", async
   ]);
   t.match(first, [/^Message-ID: <[\w-]{32}@service\.test>$/, /^\d{6}$/]);
   t.same(second, first);
+  await eventually(() => rude.goodbyes === 1);
 });
 
 t.test("the sign-in names its service, speaks the visitor's language and sends a new code when asked", async (t) => {

@@ -18,15 +18,15 @@ interface ServiceMail extends Pick<Mail, "subject" | "text" | "html"> {
 export async function sendServiceMail(env: Env, to: string, mail: ServiceMail): Promise<void> {
   if (env.SMTP_URL === undefined) throw new Fail("transactional_email_queue_unavailable");
   const composed = mailOf(senderOf(env), asciiAddress(to) ?? to, mail);
-  const pool = new SmtpPool(env.SMTP_URL);
+  // An idle connection ends by QUIT (RFC 5321, section 4.1.1.10).
+  const pool = new SmtpPool(env.SMTP_URL, { idleTimeout: 1 });
   try {
     await pool.send({ from: composed.from.address, to: composed.to }, mimeBytes(composeMime(composed)));
   } catch (error) {
+    pool.close();
     // The server's reply may contain the address, and failures are logged.
     const { code, cause } = error as SmtpFailure & { cause?: NodeJS.ErrnoException };
     throw new Error(`The mail server did not accept the mail: ${code ?? cause?.code ?? "no answer"}.`);
-  } finally {
-    pool.close();
   }
 }
 

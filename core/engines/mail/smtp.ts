@@ -63,8 +63,8 @@ export class SmtpPool {
   readonly settings: typeof defaults;
   readonly #pool: SMTPPool;
 
-  constructor(url: string) {
-    this.settings = Object.assign({}, defaults, parseConnectionUrl(url));
+  constructor(url: string, more: Partial<typeof defaults> = {}) {
+    this.settings = Object.assign({}, defaults, parseConnectionUrl(url), more);
     // The dispatcher applies the rate limit, since it covers all processes.
     this.#pool = new SMTPPool({ ...this.settings, rateLimit: 0 });
   }
