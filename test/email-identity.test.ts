@@ -408,7 +408,16 @@ t.test("an account attaches its own domains", async (t) => {
   const page = { domains: [{ domain: "zoo.example" }], nextCursor: null };
   t.match((await other.get("/v2/account/domains?limit=1")).body, page, "a page is full, without the lost one");
 
-  for (const bad of ["nodots", "a b.example", "-a.example", "127.0.0.1", "", "https://a.example"]) {
+  for (const bad of [
+    "nodots",
+    "a b.example",
+    "-a.example",
+    "127.0.0.1",
+    "a.0x",
+    "xn--a.example",
+    "",
+    "https://a.example",
+  ]) {
     t.match((await post({ domain: bad })).body, { status: 400, code: "invalid_request" }, bad);
   }
   t.match((await post({ domain: "new.example", handle: "other" })).body, { status: 403, code: "forbidden" });

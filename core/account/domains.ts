@@ -99,7 +99,7 @@ export const domainForm = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+
 /** The stored form of a domain name; `invalid_request` for another text. */
 function domainOf(name: string): string {
   const domain = canonicalDomain(name.trim());
-  if (domainForm.test(domain)) return domain;
+  if (domainForm.test(domain) && URL.canParse(`http://${domain}`)) return domain;
   throw invalid("/domain", "must be a domain name");
 }
 
