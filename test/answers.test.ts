@@ -1845,8 +1845,23 @@ t.test("no markup of public text becomes markup of the answer", async (t) => {
     const grounding = new Grounding(library, passages, { language: "en", never: [], links: [] });
     t.notMatch(grounding.push(`The price is ${link} $9. [1]\n`) + grounding.end(), "](", link);
   }
-  const defined = libraryFrom([documentSource("The price:\n\n[here]: javascript:alert(1)\n\nThe price is [here] $9.")]);
-  t.notMatch(replyTo(defined, readQuestion("What is the price?", "en")).markdown, /^\[here\]:/m);
+  const price = (label: string) => `[${label}]: javascript:alert(1) is the price.`;
+  for (const text of [
+    price("here"),
+    price("he\\]re"),
+    price("^here"),
+    `- 1. ${price("here")}`,
+    `1. - ${price("here")}`,
+  ]) {
+    const sources = [pageSource(`<p>${text}</p>`), documentSource(`The [here]:\n\n${text}`)];
+    for (const library of sources.map((source) => libraryFrom([source]))) {
+      const question = readQuestion("What is the price?", "en");
+      t.notMatch(replyTo(library, question).markdown, "]: javascript", text);
+      const passages = passagesFor(library, question, { budget: 12_000, costOf: (one) => one.length });
+      const grounding = new Grounding(library, passages, { language: "en", never: [], links: [] });
+      t.notMatch(grounding.push(`${text}\n1. ${text}\n`) + grounding.end(), "]: javascript", text);
+    }
+  }
 });
 
 t.test("huge and strange text is answered without trouble", async (t) => {

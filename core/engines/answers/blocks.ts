@@ -16,8 +16,8 @@ export interface PlacedLink extends Link {
   end: number;
 }
 
-/** The middle of a Markdown link to anything but a web address. */
-export const OTHER_LINK = /\]\((?!\s*<?https?:\/\/)/gi;
+/** The end of the label of a Markdown link to anything but a web address, or of a link's definition. */
+export const OTHER_LINK = /\](?=:|\((?!\s*<?https?:\/\/))/gi;
 
 /** A link's label, and in parentheses the mail address or telephone number behind it, unless the label says it. Text can't be clicked. */
 export function labelWithContact({ label, href }: Link): string {

@@ -40,7 +40,7 @@ const LINK = /\[([^[\]]*)\]\(\s*<?([^\s()<>]*)>?(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)
 /** What refers to a note, and begins it: "*", "†", "²" or "[^2]". */
 const MARK = new RegExp(`\\*+|[†‡§]|[⁰¹²³⁴-⁹]+|${FOOTNOTE_MARK}`, "g");
 const NOTE = new RegExp(`^\\\\?(${MARK.source})`);
-const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s)|\[(?=[^\]^][^\]]*\]:))/;
+const BLOCK_MARK = /^(?:#{1,6}(?=\s)|>|[-+*](?=\s)|\d{1,9}(?=[.)]\s))/;
 
 /** The best public text for a question: an answer, what comes closest, or nothing, by evidence alone. */
 export function quoteFor(library: Library, { alone, ...question }: Question, context: QuestionContext): Quote {
@@ -286,7 +286,7 @@ function sentenceMarkdown(text: string): string {
     .replace(RAW, "\\<")
     .replace(IMAGE, "\\!")
     .replace(LINK, keepWebLink)
-    .replace(OTHER_LINK, "]\\(");
+    .replace(OTHER_LINK, "]\\");
   return inert.replace(BLOCK_MARK, (mark) => (/^\d/.test(mark) ? mark : `\\${mark}`));
 }
 
