@@ -876,6 +876,17 @@ t.test("indented HTML in a document is HTML, and a heading in a form ends with i
     );
 });
 
+t.test("elements begin a line or are not seen in a document as on a page", async (t) => {
+  const html =
+    "<form><fieldset><legend>Boats</legend>A boat costs <del>£12</del> <svg><text>x</text></svg>£9.</fieldset></form>" +
+    "<table><caption>Towels</caption><tr><td>Small</td><td>£1</td></tr></table><video>No video</video><menu><li>Tea</li></menu>";
+  for (const blocks of [readHtml(html).blocks, readMarkdown(html)])
+    t.same(
+      blocks.map(({ text, cells }) => cells?.join() ?? text.replace(/\s+/g, " ")),
+      ["Boats", "A boat costs £9.", "Towels", "Small,£1", "Tea"],
+    );
+});
+
 t.test("HTML that never ends is read in linear time", async (t) => {
   const units = [
     "<table>",

@@ -15,7 +15,7 @@ import {
   type PlacedLink,
   type PublicText,
 } from "./blocks.ts";
-import { type Element, isSeen } from "./visibility.ts";
+import { BLOCKS, type Element, isSeen } from "./visibility.ts";
 
 /** The parser takes quadratic time for deep nesting; text after so many start tags, or `<`, is ignored. */
 const MAX_ELEMENTS = 20_000;
@@ -29,10 +29,6 @@ const TAIL_LENGTH = 4;
 /** Questions of a `details` or a `dl` are headings below h6. */
 const QUESTION_LEVEL = 7;
 
-const BLOCKS = names(
-  "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
-    "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul",
-);
 const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
 /** Their headings name nothing after them. */

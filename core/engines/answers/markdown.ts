@@ -10,6 +10,7 @@ import {
   withoutTags,
 } from "../../platform/markdown.ts";
 import { type Block, columnsFor, gridOf, isLikeRows, MAX_DEPTH, MAX_LINKS, type PlacedLink } from "./blocks.ts";
+import { BLOCKS, UNREAD } from "./visibility.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;
@@ -27,12 +28,9 @@ const NOTE = new RegExp(`^${FOOTNOTE_MARK}:`);
 const COMMENT = "<!--(?:(?!<!--)[\\s\\S])*?-->";
 /** What no reader sees: elements that only a browser shows, and what a generator of sites replaces, such as `{{< map >}}`. */
 const UNSEEN =
-  "<(?<unseen>button|iframe|label|script|select|style|svg|textarea)(?![\\w-])(?:(?!<\\k<unseen>)[\\s\\S])*?</\\k<unseen>>|" +
+  `<(?<unseen>${[...UNREAD].join("|")})(?![\\w-])(?:(?!<\\k<unseen>(?![\\w-]))[\\s\\S])*?</\\k<unseen>>|` +
   "\\{(?:%|\\{[<%])[^{}]{0,500}[%>]\\}\\}?|\\{[:#][^{}\\n]{0,200}\\}";
-const BLOCKS =
-  "address article aside blockquote br button center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li " +
-  "main nav ol p section summary table tbody td tfoot th thead tr ul";
-const TAG = `(?:^[ \\t]+)?</?(?:${BLOCKS.replaceAll(" ", "|")})(?![\\w-])[^<>]{0,500}>`;
+const TAG = `(?:^[ \\t]+)?</?(?:br|button|${[...BLOCKS].join("|")})(?![\\w-])[^<>]{0,500}>`;
 /** The start of a heading up to its words, which a button may hold. */
 const HEAD = "[ \\t]{0,40}<h[1-6](?![\\w-])[^<>]{0,500}>\\s{0,200}(?:<button(?![\\w-])[^<>]{0,500}>\\s{0,200})?";
 /** A table or a row of HTML, up to the next one at most. */
@@ -115,12 +113,12 @@ function isMarkup(part: string): boolean {
   return /^\s*[<{]/.test(part);
 }
 
-/** The end of a line, which an item continues after; spaces for attributes; the marks of an item, a heading or its end; else blank lines. */
+/** The end of a line, which an item continues after; spaces for what is not seen; the marks of an item, a heading or its end; else blank lines. */
 function asMarkdown(tag: string): string {
   const name = /^\s*<(\/?\w+)/.exec(tag)?.[1]?.toLowerCase() ?? "";
   if (name === "br") return "\n".padEnd(tag.length);
   if (name === "li") return "- ".padStart(tag.length);
-  if (/^\{[:#]/.test(tag)) return " ".repeat(tag.length);
+  if (tag.startsWith("{") || UNREAD.has(name)) return " ".repeat(tag.length);
   const level = name === "summary" ? 6 : Number(/^h(\d)/.exec(name)?.[1] ?? 0);
   const marks = level > 0 ? `${"#".repeat(Math.min(level, tag.length - 1))} ` : "";
   return (/^\/(?:details|form)$/.test(name) ? "######\n" : marks).padStart(tag.length, "\n");

@@ -1,7 +1,15 @@
-const UNREAD: ReadonlySet<string> = new Set(
+/** Elements whose text readers don't see. */
+export const UNREAD: ReadonlySet<string> = new Set(
   (
     "script style template noscript iframe object embed svg math canvas audio video select datalist textarea button label " +
     "head title noembed noframes del s strike"
+  ).split(" "),
+);
+/** Elements that begin and end a line. */
+export const BLOCKS: ReadonlySet<string> = new Set(
+  (
+    "address article aside blockquote caption center details dialog div dl dt dd fieldset figcaption figure footer form " +
+    "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul"
   ).split(" "),
 );
 const UNSEEN =
