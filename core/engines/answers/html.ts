@@ -37,8 +37,6 @@ const SHIFTED = names("sub sup");
 const MENUS = names("nav footer");
 /** Blocks that a heading or a term may contain. */
 const PHRASES = names("div p");
-/** The end of a sentence, at the end of a line. */
-const STOP = /[.!?…。！？]["'”’»)]* ?$/;
 /** An address or a telephone number: a link that says it is no button. */
 const CONTACT = /@|(?:\d[\s()/.-]*){6}/;
 
@@ -165,8 +163,7 @@ class HtmlReader {
     if (name === "sup") this.#raised++;
     if (MENUS.has(name)) this.#menus++;
     if (BLOCKS.has(name) && !PHRASES.has(name)) this.#isNaming = false;
-    if (name === "br") this.#breakLine();
-    else if (BLOCKS.has(name)) this.#endLine();
+    if (name === "br" || BLOCKS.has(name)) this.#endLine();
     if (isNaming(element)) this.#isNaming = true;
     if (name === "table" && this.#depth++ === 0) this.#rows = [];
     if (this.#rows) {
@@ -256,20 +253,10 @@ class HtmlReader {
     this.#tail = (this.#tail + text.slice(-TAIL_LENGTH)).slice(-TAIL_LENGTH);
   }
 
-  /** A definition goes on after a line break, such as an address, unless a sentence ends there. */
-  #breakLine(): void {
-    if (this.#term === "" || STOP.test(this.#tail)) this.#endLine();
-    else this.#separate();
-  }
-
-  #separate(): void {
-    if (/[^ ]$/.test(this.#tail)) this.#append(" ");
-  }
-
   /** Ends a line; within a cell, a heading or a term, a block only separates words. */
   #endLine(): void {
     if (this.#rows || this.#isNaming) {
-      this.#separate();
+      if (/[^ ]$/.test(this.#tail)) this.#append(" ");
       return;
     }
     const [isItem, term, links, linked] = [this.#isItem, this.#term, this.#lineLinks, this.#linked];
