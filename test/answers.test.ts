@@ -795,6 +795,7 @@ t.test("settings before a document, and marks that only a generator of sites rea
     ],
     "a rule begins no settings",
   );
+  t.same(read("---\n\n# Prices\n\n- Boat: 9 €\n\n---\n"), [["Boat: 9 €", "Prices"]], "nor one before a list");
 });
 
 t.test(

@@ -46,9 +46,9 @@ const INLINE = new RegExp(
   "gi",
 );
 const STOP = /[.!?:;…。！？]["'”’»)\]]*$/;
-/** Settings before the text, as generators of sites read them (YAML, TOML). */
+/** Settings before the text, as generators of sites read them (YAML, TOML): a name comes first, no list. */
 const FRONT_MATTER =
-  /^\ufeff?(---|\+{3})[ \t]*\r?\n(?:(?:\w[\w-]*[ \t]*[:=]|[ \t#[\]{}-]).*\r?\n|\r?\n)*?\1[ \t]*(?:\r?\n|$)/;
+  /^\ufeff?(---|\+{3})[ \t]*\r?\n(?=(?:(?:#.*)?\r?\n)*(?:[\w[]|\1))(?:(?:\w[\w-]*[ \t]*[:=]|[ \t#[\]{}-]).*\r?\n|\r?\n)*?\1[ \t]*(?:\r?\n|$)/;
 
 /**
  * The blocks of a document in order, plain text or Markdown. They leave out headings and white space only. Wrapped lines are one
