@@ -306,7 +306,10 @@ function keepWebLink(link: string, label: string, address: string): string {
   return /^https?:\/\//i.test(address) ? link : labelWithContact({ label, href: address });
 }
 
-/** The text of the first unit and of those after it in its block as one exact piece, cut between words. */
+/**
+ * The text of the first unit and of those after it in its block as one exact piece, cut between words. Of a document, tags within lines
+ * are left out.
+ */
 export function exactPiece(units: readonly Unit[], most: number): string {
   const [first] = units;
   if (first === undefined) return "";
