@@ -132,16 +132,21 @@ function startWorker(
     skipVersionCheck: true,
   };
   const worker = new Worker(queue, run, { ...options, ...jobRetention, ...STALL_OPTIONS });
+  handleFailures(runtime, queue, worker);
+  return worker;
+}
+
+/** Logs what fails, and pauses the worker after an error of Redis. */
+function handleFailures({ log }: Runtime, queue: QueueName, worker: Worker): void {
   worker.on("error", (error) => {
-    runtime.log.warn({ queue, error: error.message }, "worker.fetch_failed");
+    log.warn({ queue, error: error.message }, "worker.fetch_failed");
     if (isRedisAway(error)) void pauseAfterError(worker);
   });
   worker.on("failed", (bull, error) => {
-    if (queue === "generation") return runtime.log.warn({}, "assistant.attempt.failed");
+    if (queue === "generation") return log.warn({}, "assistant.attempt.failed");
     const { name: job, attemptsMade: attempt, data } = bull ?? {};
-    runtime.log.warn({ queue, job, handle: data?.handle, attempt, error: error.message }, "queue.job.failed");
+    log.warn({ queue, job, handle: data?.handle, attempt, error: error.message }, "queue.job.failed");
   });
-  return worker;
 }
 
 /** Pauses a worker after a Redis error, such as a full Redis; BullMQ would retry at once, without end. */
