@@ -71,7 +71,7 @@ interface BusyReading {
   blocks?: readonly Interval[] | undefined;
   /** Real ms. */
   readAt: number;
-  /** What identifies the calendar states; absent if none is selected. */
+  /** What identifies the calendar states; absent if no calendar is selected. */
   source?: string | undefined;
   /** The stored source before the reading, "" without any; absent: whatever it is. */
   last?: string | undefined;

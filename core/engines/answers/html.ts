@@ -15,7 +15,7 @@ import {
   type PlacedLink,
   type PublicText,
 } from "./blocks.ts";
-import { BLOCKS, type Element, isSeen } from "./visibility.ts";
+import { BLOCKS, type Element, isBold, isNaming, isSeen, levelOf, QUESTION_LEVEL } from "./elements.ts";
 
 /** The parser takes quadratic time for deep nesting; text after so many start tags, or `<`, is ignored. */
 const MAX_ELEMENTS = 20_000;
@@ -26,10 +26,6 @@ const MAX_SPAN = 50;
 /** Most characters that the spans of a page's tables repeat; beyond, a cell stands once. */
 const MAX_REPEATED = 1_000_000;
 const TAIL_LENGTH = 4;
-/** Questions of a `details` or a `dl` are headings below h6. */
-const QUESTION_LEVEL = 7;
-
-const BOLD = names("b strong");
 const LISTS = names("ul ol dl");
 /** Their headings name nothing after them. */
 const ASIDES = names("aside form");
@@ -390,26 +386,9 @@ function raised(text: string, isAfterDigit: boolean): string {
   return (isAfterDigit ? " " : "") + text.replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]!);
 }
 
-/** True for bold text by its style, which editors write, else by its name: a copied text may stand in a `b` of normal weight. */
-function isBold({ name, attributes }: Element): boolean {
-  const [, weight] = /font-weight:\s*(\w+)/i.exec(attributes.style ?? "") ?? [];
-  return weight === undefined ? BOLD.has(name) : /^(?:bold|[6-9]00)/i.test(weight);
-}
-
 /** Without white space. */
 function lengthOf(text: string): number {
   return text.replace(/\s/g, "").length;
-}
-
-function isNaming(element: Element): boolean {
-  return element.name === "dt" || levelOf(element) > 0;
-}
-
-/** A heading within a `summary` is its question. */
-function levelOf({ name, parent }: Element): number {
-  if (name === "summary") return QUESTION_LEVEL;
-  if (!/^h[1-6]$/.test(name)) return 0;
-  return parent === "summary" ? QUESTION_LEVEL : Number(name[1]);
 }
 
 function names(list: string): ReadonlySet<string> {

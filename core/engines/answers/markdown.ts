@@ -10,7 +10,7 @@ import {
   withoutTags,
 } from "../../platform/markdown.ts";
 import { type Block, columnsFor, gridOf, isLikeRows, MAX_DEPTH, MAX_LINKS, type PlacedLink } from "./blocks.ts";
-import { BLOCKS, UNREAD } from "./visibility.ts";
+import { BLOCKS, UNREAD } from "./elements.ts";
 
 const MAX_TEXT_LENGTH = 300_000;
 const MAX_BLOCKS = 5000;

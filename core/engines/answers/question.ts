@@ -220,7 +220,10 @@ function intentOf(text: string, plain: string, language: string): Question["inte
     ?.intent;
 }
 
-/** A question like one about the page names something else, or asks for a price: "c'est quoi le tarif", "what topics are in the exam". */
+/**
+ * A question like one about the page names something else, or asks for a price, a time or the like: "c'est quoi le tarif", "what topics are in
+ * the exam".
+ */
 function namesMore({ subjects, asks, language }: Pick<Question, "subjects" | "asks" | "language">): boolean {
   return asks.length > 0 || subjects.some(({ text, isCommon }) => !isCommon && !pageWords(language).includes(text));
 }

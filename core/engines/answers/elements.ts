@@ -12,6 +12,10 @@ export const BLOCKS: ReadonlySet<string> = new Set(
     "h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody tfoot thead tr td th ul"
   ).split(" "),
 );
+/** Questions of a `details` or a `dl` are headings below h6. */
+export const QUESTION_LEVEL = 7;
+
+const BOLD: ReadonlySet<string> = new Set(["b", "strong"]);
 const UNSEEN =
   /^(?:display:none|visibility:(?:hidden|collapse)|content-visibility:hidden|(?:opacity|font-size):[0.]+[a-z%]*)(?:!important)?$/;
 
@@ -42,4 +46,21 @@ function isUnseen(style: string): boolean {
 function withoutComments(style: string): string {
   const [first = "", ...others] = style.split("/*");
   return first + others.map((part) => (part.includes("*/") ? part.slice(part.indexOf("*/") + 2) : "")).join("");
+}
+
+/** True for bold text by its style, which editors write, else by its name: a copied text may stand in a `b` of normal weight. */
+export function isBold({ name, attributes }: Element): boolean {
+  const [, weight] = /font-weight:\s*(\w+)/i.exec(attributes.style ?? "") ?? [];
+  return weight === undefined ? BOLD.has(name) : /^(?:bold|[6-9]00)/i.test(weight);
+}
+
+export function isNaming(element: Element): boolean {
+  return element.name === "dt" || levelOf(element) > 0;
+}
+
+/** A heading within a `summary` is its question. */
+export function levelOf({ name, parent }: Element): number {
+  if (name === "summary") return QUESTION_LEVEL;
+  if (!/^h[1-6]$/.test(name)) return 0;
+  return parent === "summary" ? QUESTION_LEVEL : Number(name[1]);
 }
